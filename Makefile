@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+#
+# The front door. CMake does the building (CMakeLists.txt, CMakePresets.json); this file only names the
+# doors. `make help` lists them.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+# make test QUICK=1: release and debug only. make test CONFIGS="tsan asan-ubsan": just these.
+QUICK   ?=
+CONFIGS ?=
+# make soak SECONDS=36000
+SECONDS ?= 3600
+
+RELEASE = build/release
+cmake_configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+cmake_build = cmake --build build/$(1) -j $(JOBS) --target $(2)
+
+.PHONY: all lib demo test bench check format install uninstall soak clean help
+.DEFAULT_GOAL := all
+
+all: lib
+	@$(call cmake_build,release,all examples)
+
+lib:
+	@tools/setup --look build
+	@mkdir -p build && { $(call cmake_configure,release); }
+	@$(call cmake_build,release,all)
+
+demo:
+	@tools/setup build
+	@mkdir -p build && { $(call cmake_configure,release); }
+	@$(call cmake_build,release,demo)
+	@$(RELEASE)/demo/demo $(ARGS)
+
+test:
+	@tools/setup test
+	@tools/test-all --jobs $(JOBS) $(if $(QUICK),--quick) $(CONFIGS)
+
+bench:
+	@tools/setup bench
+	@mkdir -p build && { $(call cmake_configure,release); }
+	@bench/run $(ARGS)
+
+check:
+	@tools/setup check
+	@tools/check --jobs $(JOBS)
+
+format:
+	@tools/setup check
+	@find src include tests examples bench demo -name '*.[ch]' -o -name '*.cc' 2>/dev/null | xargs clang-format -i
+
+install: lib
+	@DESTDIR="$(DESTDIR)" cmake --install $(RELEASE) --prefix "$(PREFIX)"
+
+uninstall:
+	@xargs -t -d '\n' rm -f <$(RELEASE)/install_manifest.txt
+
+soak:
+	@tools/setup test
+	@mkdir -p build && { $(call cmake_configure,release); }
+	@$(call cmake_build,release,tests)
+	@tools/test $(RELEASE) scenario stress fault --duration $(SECONDS) --fuzz 4 -j $(JOBS)
+
+clean:
+	@rm -rf build
+
+help:
+	@echo 'make            build the library and the examples (release)'
+	@echo 'make demo       build and run the demo'
+	@echo 'make test       all tests in all configurations; QUICK=1 for two of them, CONFIGS="tsan ..." for some'
+	@echo 'make check      format, layers, sizes, thread-locals, forbidden calls, clang-tidy, exported symbols'
+	@echo 'make format     let clang-format rewrite the sources'
+	@echo 'make bench      benchmarks beside their Go twins'
+	@echo 'make soak       stress tests for SECONDS (3600)'
+	@echo 'make install    to PREFIX (/usr/local), under DESTDIR'
+	@echo 'make uninstall  remove what make install put there'
+	@echo 'make clean      remove build/'
+	@echo
+	@echo 'One configuration by hand: cmake --preset debug && cmake --build build/debug --target tests &&'
+	@echo 'tools/test build/debug; cmake --list-presets names them all.'

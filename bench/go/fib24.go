@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+
+// fib(24) the silly way: every call starts two goroutines and waits for both; one operation is one goroutine (there
+// are 150049). The twin of bench/fib24.c. What the two share with their parent is one allocation.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	arg    = 24
+	answer = 46368
+	calls  = 150049
+)
+
+type call struct {
+	parent   *sync.WaitGroup
+	n, value int
+}
+
+func fib(c *call) {
+	if c.n < 2 {
+		c.value = c.n
+	} else {
+		var below struct {
+			wg   sync.WaitGroup
+			a, b call
+		}
+		below.a = call{&below.wg, c.n - 1, 0}
+		below.b = call{&below.wg, c.n - 2, 0}
+		below.wg.Add(2)
+		go fib(&below.a)
+		go fib(&below.b)
+		below.wg.Wait()
+		c.value = below.a.value + below.b.value
+	}
+	c.parent.Done()
+}
+
+func work(n int) float64 {
+	for done := 0; done < n; done += calls {
+		var wg sync.WaitGroup
+		top := call{&wg, arg, 0}
+		wg.Add(1)
+		go fib(&top)
+		wg.Wait()
+		if top.value != answer {
+			panic("wrong sum")
+		}
+	}
+	return 0
+}
+
+func main() {
+	measure("fib24", calls, work)
+}
+
+// ---- measuring: the same lines end every file here; bench/run checks that ----
+
+// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// work returns the nanoseconds of one operation if it measured them itself, else 0.
+func measure(name string, unit int, work func(n int) float64) {
+	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))
+	if err != nil {
+		defaultMs = 300
+	}
+	ms := flag.Int("ms", defaultMs, "milliseconds of a sample")
+	k := flag.Int("k", 5, "samples")
+	procs := flag.Int("procs", 1, "GOMAXPROCS")
+	flag.Parse()
+	runtime.GOMAXPROCS(*procs)
+	goal := float64(*ms) * 1e6
+	once := func(n int) (wall, perOp float64) {
+		start := time.Now()
+		perOp = work(n)
+		wall = float64(time.Since(start))
+		if perOp == 0 {
+			perOp = wall / float64(n)
+		}
+		return
+	}
+	rounds := 1 // the search for the right n is the warm-up
+	wall, _ := once(unit)
+	for wall < goal/2 {
+		rounds = int(float64(rounds)*min(max(goal*0.75/max(wall, 1), 2), 100)) + 1
+		wall, _ = once(rounds * unit)
+	}
+	n := int(max(float64(rounds)*goal/wall, 1)) * unit
+	perOp := make([]float64, *k)
+	for i := range perOp {
+		_, perOp[i] = once(n)
+	}
+	sort.Float64s(perOp)
+	fmt.Printf("row %s procs=%d ns_per_op=%.3f ops=%d median=%.3f\n", name, *procs, perOp[0], n, perOp[*k/2])
+}
+
+func min(a, b float64) float64 {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+func max(a, b float64) float64 {
+	if a > b {
+		return a
+	}
+	return b
+}

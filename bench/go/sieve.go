@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+
+// The prime sieve: a chain of filters, one goroutine a prime, joined by unbuffered channels; one operation is one of
+// the first 1500 primes. The twin of bench/sieve.c. The numbers end at the last prime, so that the chain closes down.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"time"
+)
+
+const (
+	primes = 1500
+	last   = 12553
+)
+
+func generate(out chan<- int64) {
+	for v := int64(2); v <= last; v++ {
+		out <- v
+	}
+	close(out)
+}
+
+func filter(in <-chan int64, out chan<- int64, prime int64) {
+	for v := range in {
+		if v%prime != 0 {
+			out <- v
+		}
+	}
+	close(out)
+}
+
+func sieve() (found int) {
+	in := make(chan int64)
+	go generate(in)
+	for {
+		prime, ok := <-in
+		if !ok {
+			return
+		}
+		found++
+		out := make(chan int64)
+		go filter(in, out, prime)
+		in = out
+	}
+}
+
+func work(n int) float64 {
+	for done := 0; done < n; done += primes {
+		if sieve() != primes {
+			panic("wrong number of primes")
+		}
+	}
+	return 0
+}
+
+func main() {
+	measure("sieve", primes, work)
+}
+
+// ---- measuring: the same lines end every file here; bench/run checks that ----
+
+// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// work returns the nanoseconds of one operation if it measured them itself, else 0.
+func measure(name string, unit int, work func(n int) float64) {
+	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))
+	if err != nil {
+		defaultMs = 300
+	}
+	ms := flag.Int("ms", defaultMs, "milliseconds of a sample")
+	k := flag.Int("k", 5, "samples")
+	procs := flag.Int("procs", 1, "GOMAXPROCS")
+	flag.Parse()
+	runtime.GOMAXPROCS(*procs)
+	goal := float64(*ms) * 1e6
+	once := func(n int) (wall, perOp float64) {
+		start := time.Now()
+		perOp = work(n)
+		wall = float64(time.Since(start))
+		if perOp == 0 {
+			perOp = wall / float64(n)
+		}
+		return
+	}
+	rounds := 1 // the search for the right n is the warm-up
+	wall, _ := once(unit)
+	for wall < goal/2 {
+		rounds = int(float64(rounds)*min(max(goal*0.75/max(wall, 1), 2), 100)) + 1
+		wall, _ = once(rounds * unit)
+	}
+	n := int(max(float64(rounds)*goal/wall, 1)) * unit
+	perOp := make([]float64, *k)
+	for i := range perOp {
+		_, perOp[i] = once(n)
+	}
+	sort.Float64s(perOp)
+	fmt.Printf("row %s procs=%d ns_per_op=%.3f ops=%d median=%.3f\n", name, *procs, perOp[0], n, perOp[*k/2])
+}
+
+func min(a, b float64) float64 {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+func max(a, b float64) float64 {
+	if a > b {
+		return a
+	}
+	return b
+}

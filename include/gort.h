@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gort.h - goroutines for C: everything in one include.
+ *
+ *     #include <gort.h>
+ *     static void hello(void *who) { printf("hello, %s\n", (char *)who); }
+ *     static int start(void *arg) { gort_go(hello, "world"); return gort_yield(); }
+ *     int main(void) { return gort_run(start, NULL); }
+ */
+#ifndef GORT_H
+#define GORT_H
+
+#include "gort/base.h"
+#include "gort/errno.h"
+#include "gort/version.h"
+#include "gort/run.h"
+#include "gort/key.h"
+#include "gort/time.h"
+#include "gort/sync.h"
+#include "gort/typed.h"
+
+#endif

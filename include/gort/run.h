@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gort/run.h - start the runtime, start goroutines, and what a goroutine can say about itself.
+ *
+ * Results: >= 0 is success, -errno says why not; errno itself is never used to report.
+ * Unless a line says otherwise a call may be made from a goroutine and from a plain thread.
+ */
+#ifndef GORT_RUN_H
+#define GORT_RUN_H
+
+#include "base.h"
+
+GORT_BEGIN_DECLS
+
+/* How a run is set up. All zero means default; environment variables win over these. */
+typedef struct gort_config {
+    int maxprocs;         /* how many goroutines run at the same time; 0: the CPUs this process may use */
+    int signal;           /* the signal that interrupts long-running goroutines; 0: SIGURG */
+    int max_threads;      /* more threads than this is a fatal error; 0: 10,000 */
+    int reserved_int;     /* zero */
+    size_t stack_size;    /* of goroutines that do not ask for another; 0: 256 KiB */
+    uintptr_t reserved[12]; /* zero */
+} gort_config;
+
+/* How one goroutine is started. All zero means default. */
+typedef struct gort_attr {
+    const char *name;      /* shown in dumps; copied, up to 31 bytes */
+    size_t stack_size;     /* 0: the run's default; at most 1 GiB */
+    uintptr_t reserved[6]; /* zero */
+} gort_attr;
+
+/*
+ * Runs fn(arg) as the main goroutine and returns its value once it has returned; the other
+ * goroutines are gone then. -EBUSY: a run is on already. Other -errno: it could not start.
+ * Call it from a plain thread. Several runs may follow one another.
+ */
+GORT_API int gort_run(int (*fn)(void *), void *arg);
+GORT_API int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg);
+
+/*
+ * Starts a goroutine that runs fn(arg). Never parks. -ENOMEM: no memory; -ESRCH: no run is on.
+ * The result may be ignored where a shortage of memory may end the program's work anyway.
+ */
+GORT_API int gort_go(void (*fn)(void *), void *arg);
+GORT_API int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg);
+
+#define GORT_GO_COPY_MAX 1024
+/* fn gets a copy of len bytes at arg, aligned for any type, alive until fn returns. -EINVAL: too long. */
+GORT_API int gort_go_copy(void (*fn)(void *), const void *arg, size_t len);
+
+/* Lets the other runnable goroutines run first. 0. */
+GORT_API int gort_yield(void);
+
+/* Ends the calling goroutine, running its exit handlers and key destructors; from any call depth.
+ * In the main goroutine: the run goes on until the last goroutine has ended, gort_run returns 0. */
+GORT_API GORT_NORETURN void gort_exit(void);
+
+/* fn(arg) runs when the calling goroutine ends, the last registered first. -ENOMEM. */
+GORT_API int gort_on_exit(void (*fn)(void *), void *arg);
+
+/* The calling goroutine: its number (main is 1; a plain thread has 0; never used twice in a run), its
+ * name ("" without one; valid until the goroutine ends or is named anew; copied, up to 31 bytes). */
+GORT_API uint64_t gort_id(void);
+GORT_API const char *gort_name(void);
+GORT_API void gort_set_name(const char *name);
+
+/* How many goroutines there are, the main one included; 0 when no run is on. */
+GORT_API size_t gort_count(void);
+
+/* How many goroutines may run at the same time. n >= 1 changes it, before a run for the next one;
+ * larger than GORT_MAXPROCS_MAX counts as that. Returns the value before. n < 1 only asks. */
+#define GORT_MAXPROCS_MAX 1024
+GORT_API int gort_maxprocs(int n);
+
+/* Ties the calling goroutine to its thread until as many unlocks; nests. A goroutine that ends
+ * while tied takes the thread with it. In a plain thread they do nothing. */
+GORT_API void gort_lock_thread(void);
+GORT_API void gort_unlock_thread(void);
+
+/* Writes one line a goroutine (id, name, state, what it waits for) to fd. Callable from a signal handler. */
+GORT_API void gort_dump(int fd);
+
+GORT_END_DECLS
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gort/typed.h - calls that the compiler checks against the types involved.
+ *
+ *     static void work(struct job *job, int n, const char *why);
+ *     GORT_GO(work, job, 3, "because");
+ */
+#ifndef GORT_TYPED_H
+#define GORT_TYPED_H
+
+#include "base.h"
+
+GORT_BEGIN_DECLS
+GORT_API int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3,
+                          uintptr_t a4, uintptr_t a5);
+GORT_END_DECLS
+
+/*
+ * Starts a goroutine that runs f(args...): up to six pointers or integers, handed over in registers,
+ * without memory of their own. 0, or -errno as gort_go. The arguments are evaluated once, here, and
+ * checked against f's prototype; floating-point and struct arguments or parameters do not compile.
+ */
+#ifndef __cplusplus
+
+#define GORT_GO(f, ...) GORT_PRIV_GO_(GORT_PRIV_COUNT(__VA_ARGS__), f, ##__VA_ARGS__)
+
+#define GORT_PRIV_COUNT(...) GORT_PRIV_COUNT_(0, ##__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)
+#define GORT_PRIV_COUNT_(z, a, b, c, d, e, g, n, ...) n
+#define GORT_PRIV_GO_(n, ...) GORT_PRIV_GO__(n, __VA_ARGS__)
+#define GORT_PRIV_GO__(n, ...) GORT_PRIV_GO##n(__VA_ARGS__)
+
+/* Two calls that are never made: the first checks number and types of the arguments; the second
+ * passes pointers only, which convert to any pointer or integer, but to no double and no struct. */
+#define GORT_PRIV_GO(n, f, args, nulls, ...)                                                                 \
+    __extension__({                                                                                          \
+        (void)sizeof((f)args, 0);                                                                            \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                \
+        (void)sizeof((f)nulls, 0);                                                                           \
+        _Pragma("GCC diagnostic pop")                                                                        \
+        gort_priv_go((void (*)(void))(f), n, __VA_ARGS__);                                                   \
+    })
+#define GORT_PRIV_NULL ((void *)0)
+
+/* The word for one argument. Integers are widened with their sign. */
+#define GORT_PRIV_WORD(x)                                                                                    \
+    __extension__({                                                                                          \
+        _Static_assert(_Generic((x), float: 0, double: 0, long double: 0, default: 1),                       \
+                       "GORT_GO takes pointers and integers; pass floating-point values by address");       \
+        (uintptr_t)(x);                                                                                      \
+    })
+#define GORT_PRIV_GO0(f) GORT_PRIV_GO(0, f, (), (), 0, 0, 0, 0, 0, 0)
+#define GORT_PRIV_GO1(f, a) GORT_PRIV_GO(1, f, (a), (GORT_PRIV_NULL), GORT_PRIV_WORD(a), 0, 0, 0, 0, 0)
+#define GORT_PRIV_GO2(f, a, b)                                                                               \
+    GORT_PRIV_GO(2, f, (a, b), (GORT_PRIV_NULL, GORT_PRIV_NULL), GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), 0, 0, \
+                 0, 0)
+#define GORT_PRIV_GO3(f, a, b, c)                                                                            \
+    GORT_PRIV_GO(3, f, (a, b, c), (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL), GORT_PRIV_WORD(a),       \
+                 GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), 0, 0, 0)
+#define GORT_PRIV_GO4(f, a, b, c, d)                                                                         \
+    GORT_PRIV_GO(4, f, (a, b, c, d), (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL),       \
+                 GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d), 0, 0)
+#define GORT_PRIV_GO5(f, a, b, c, d, e)                                                                      \
+    GORT_PRIV_GO(5, f, (a, b, c, d, e),                                                                      \
+                 (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL),           \
+                 GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d),                 \
+                 GORT_PRIV_WORD(e), 0)
+#define GORT_PRIV_GO6(f, a, b, c, d, e, g)                                                                   \
+    GORT_PRIV_GO(6, f, (a, b, c, d, e, g),                                                                   \
+                 (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL,            \
+                  GORT_PRIV_NULL),                                                                           \
+                 GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d),                 \
+                 GORT_PRIV_WORD(e), GORT_PRIV_WORD(g))
+
+#else /* C++ */
+
+#define GORT_GO(...) gort_priv::go(__VA_ARGS__)
+
+namespace gort_priv
+{
+template <typename T> struct plain {
+    static const bool value = __is_enum(T);
+};
+template <typename T> struct plain<T *> {
+    static const bool value = true;
+};
+#define GORT_PRIV_PLAIN(T)                                                                                   \
+    template <> struct plain<T> {                                                                            \
+        static const bool value = true;                                                                      \
+    };
+GORT_PRIV_PLAIN(bool)
+GORT_PRIV_PLAIN(char)
+GORT_PRIV_PLAIN(signed char)
+GORT_PRIV_PLAIN(unsigned char)
+GORT_PRIV_PLAIN(wchar_t)
+GORT_PRIV_PLAIN(short)
+GORT_PRIV_PLAIN(unsigned short)
+GORT_PRIV_PLAIN(int)
+GORT_PRIV_PLAIN(unsigned)
+GORT_PRIV_PLAIN(long)
+GORT_PRIV_PLAIN(unsigned long)
+GORT_PRIV_PLAIN(long long)
+GORT_PRIV_PLAIN(unsigned long long)
+#undef GORT_PRIV_PLAIN
+
+/* Converts to the parameter's type first, as the call would. */
+template <typename P> struct param {
+    typedef P type;
+};
+template <typename P> uintptr_t word(typename param<P>::type value)
+{
+    static_assert(plain<P>::value, "GORT_GO takes pointers and integers; pass anything else by address");
+    return (uintptr_t)value;
+}
+template <typename A> struct not_floating {
+    static const bool value = true;
+};
+template <> struct not_floating<float> {
+    static const bool value = false;
+};
+template <> struct not_floating<double> {
+    static const bool value = false;
+};
+template <> struct not_floating<long double> {
+    static const bool value = false;
+};
+
+inline int start(void (*fn)(void), int n, uintptr_t a = 0, uintptr_t b = 0, uintptr_t c = 0, uintptr_t d = 0,
+                 uintptr_t e = 0, uintptr_t g = 0)
+{
+    return gort_priv_go(fn, n, a, b, c, d, e, g);
+}
+template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... args)
+{
+    static_assert(sizeof...(P) <= 6, "GORT_GO takes up to six arguments");
+    static_assert(sizeof...(P) == sizeof...(A), "GORT_GO: the number of arguments does not fit the function");
+    static_assert(((not_floating<A>::value) && ... && true), "GORT_GO takes pointers and integers");
+    return start(reinterpret_cast<void (*)(void)>(f), (int)sizeof...(P), word<P>(args)...);
+}
+} // namespace gort_priv
+
+#endif
+#endif

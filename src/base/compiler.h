@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compiler.h - the few compiler features that all rooms use, spelled once.
+ *
+ * Why: gcc and clang agree on these, but their spellings are long; and the sanitizers announce
+ * themselves differently in each.
+ */
+#ifndef GORT_SRC_BASE_COMPILER_H
+#define GORT_SRC_BASE_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GORT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define GORT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define GORT_NOINLINE __attribute__((noinline))
+#define GORT_COLD __attribute__((cold, noinline))
+#define GORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define GORT_UNUSED __attribute__((unused))
+
+#define GORT_LINE 64 /* bytes in a cache line */
+#define GORT_ALIGNED_LINE __attribute__((aligned(GORT_LINE)))
+
+#define GORT_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GORT_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define GORT_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) && !defined(GORT_ASAN)
+#define GORT_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__) && !defined(GORT_TSAN)
+#define GORT_TSAN 1
+#endif
+#ifndef GORT_ASAN
+#define GORT_ASAN 0
+#endif
+#ifndef GORT_TSAN
+#define GORT_TSAN 0
+#endif
+#ifndef GORT_CHECKS
+#define GORT_CHECKS 0
+#endif
+
+#if GORT_TSAN
+#define GORT_NO_TSAN __attribute__((no_sanitize("thread")))
+#else
+#define GORT_NO_TSAN
+#endif
+
+#endif

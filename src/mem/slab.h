@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slab.h - type-stable memory for small objects of one size.
+ *
+ * Why: goroutine records must stay goroutine records for the whole run, so that a dump or a stale
+ * pointer always finds one; and nothing here may call malloc (DESIGN.md, preemption).
+ */
+#ifndef GORT_SRC_MEM_SLAB_H
+#define GORT_SRC_MEM_SLAB_H
+
+#include "mem/lock.h"
+
+struct gort__chunk {
+    struct gort__chunk *next; /* the older chunk; set before the chunk is published */
+    size_t bytes;             /* of the whole mapping, header included */
+    char *first, *limit;      /* objects live in [first, limit) */
+    char *carved;             /* objects in [first, carved) have been handed out; atomic */
+};
+
+struct gort__slab {
+    size_t object;              /* bytes an object; a multiple of 16 */
+    struct gort__lock lock;     /* rank GORT_RANK_SLAB; guards free and carving */
+    struct gort__chunk *chunks; /* newest first; atomic, read without the lock */
+    void *free;                 /* objects given back, linked through their first word */
+};
+
+/* Hands out up to n adjacent objects that were never used (zeroed); *got tells how many. NULL: no
+ * memory. Never parks; goroutine and thread. */
+void *gort__slab_carve(struct gort__slab *s, size_t n, size_t *got);
+/* One object (not zeroed) or NULL; and back. Never parks; goroutine and thread. */
+void *gort__slab_get(struct gort__slab *s);
+void gort__slab_put(struct gort__slab *s, void *object);
+/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. */
+void gort__slab_destroy(struct gort__slab *s, bool (*keep)(const struct gort__chunk *));
+
+#endif

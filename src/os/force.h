@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * force.h - makes this room behave as on an older kernel, so that tests reach every path on any.
+ *
+ * Set by sched/conf.c from GORT_DEBUG, or by a test; gort__os_init reads it. Never changed while a run is on.
+ */
+#ifndef GORT_SRC_OS_FORCE_H
+#define GORT_SRC_OS_FORCE_H
+
+#include "base/compiler.h"
+
+struct gort__os_force {
+    bool no_guard_install; /* guards by mprotect, one mapping each */
+    bool no_membarrier;    /* both halves of the asymmetric fence are full fences */
+};
+extern struct gort__os_force gort__os_force;
+
+#endif

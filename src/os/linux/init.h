@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* init.h - the questions that the files of linux/ ask the kernel once; init.c asks them in order. */
+#ifndef GORT_SRC_OS_LINUX_INIT_H
+#define GORT_SRC_OS_LINUX_INIT_H
+
+void gort__vm_init(void);
+void gort__barrier_init(void);
+
+#endif

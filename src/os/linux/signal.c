@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * signal.c - alternate stacks, taking a signal that nobody uses, and leaving at once.
+ *
+ * Why: handlers of ours run on an alternate stack (SA_ONSTACK), because a goroutine's stack may be
+ * small or have just overflowed. A program's own handler always wins: only a signal with the default
+ * disposition is taken, and it is given back only while the handler is still ours.
+ * Threads: any for its own alternate stack. Dispositions belong to the process; the kernel offers no
+ * compare-and-swap for them, so a program that installs its handler at the very moment of take or
+ * give_back may lose it. Both happen at the start and the end of a run.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fatal.h"
+#include "os/os.h"
+
+void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *saved)
+{
+    int saved_errno = errno;
+    stack_t new_stack = {.ss_sp = sp, .ss_size = size}, old_stack;
+    if (sigaltstack(&new_stack, &old_stack) != 0)
+        gort__throw("sigaltstack of %zu bytes failed: errno %d", size, errno);
+    *saved = (struct gort__os_altstack){old_stack.ss_sp, old_stack.ss_size, old_stack.ss_flags};
+    errno = saved_errno;
+}
+
+void gort__os_altstack_restore(const struct gort__os_altstack *saved)
+{
+    int saved_errno = errno;
+    /* SS_ONSTACK only reports; the other flags (disabled, disarmed in handlers) are settings. */
+    stack_t stack = {.ss_sp = saved->sp, .ss_size = saved->size, .ss_flags = saved->flags & ~SS_ONSTACK};
+    if (sigaltstack(&stack, NULL) != 0)
+        gort__throw("sigaltstack could not be restored: errno %d", errno);
+    errno = saved_errno;
+}
+
+/* What is installed for signo; false for a number that is no signal. */
+static bool look(int signo, struct sigaction *out)
+{
+    return sigaction(signo, NULL, out) == 0;
+}
+
+bool gort__os_signal_take(int signo, void (*fn)(int signo))
+{
+    int saved = errno;
+    struct sigaction action;
+    bool taken = look(signo, &action) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL;
+    if (taken) {
+        memset(&action, 0, sizeof action);
+        action.sa_handler = fn;
+        action.sa_flags = SA_ONSTACK | SA_RESTART;
+        sigemptyset(&action.sa_mask);
+        taken = sigaction(signo, &action, NULL) == 0;
+    }
+    errno = saved;
+    return taken;
+}
+
+void gort__os_signal_give_back(int signo, void (*fn)(int signo))
+{
+    int saved = errno;
+    struct sigaction action;
+    if (look(signo, &action) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == fn) {
+        memset(&action, 0, sizeof action);
+        action.sa_handler = SIG_DFL;
+        sigemptyset(&action.sa_mask);
+        sigaction(signo, &action, NULL);
+    }
+    errno = saved;
+}
+
+void gort__os_exit_now(int status)
+{
+    _exit(status);
+}

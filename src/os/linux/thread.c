@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread.c - the kernel's threads, through pthreads.
+ *
+ * Why pthreads and not clone: goroutines call any C library, and libc must know the thread (its
+ * thread-local storage, its robust lists, its stdio locks). Default attributes: 8 MiB of stack that
+ * the kernel commits as it is touched.
+ * The start record: function, argument and name must reach the new thread. They lie in a small static
+ * pool and not on the starter's stack, or the starter would have to wait until the new thread has been
+ * given a CPU; nor in malloc's memory, whose lock a preempted goroutine may hold.
+ * Invariants: (1) a record belongs to the starter from the claim until pthread_create, then to the new
+ * thread until it clears `taken`; (2) the key for thread ends is created once and has one function.
+ * Threads: any; errno is never changed.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "os/os.h"
+
+#define NAME_SIZE   16 /* the kernel's, terminator included */
+#define START_COUNT 32 /* more threads than this may start at once, but the next starter waits */
+
+struct start {
+    uint32_t taken; /* atomic */
+    void (*fn)(void *);
+    void *arg;
+    char name[NAME_SIZE];
+};
+
+static struct start starts[START_COUNT];
+
+static struct start *claim_start(void)
+{
+    for (;;) {
+        for (int i = 0; i < START_COUNT; i++) {
+            uint32_t no = 0;
+            if (gort__load(&starts[i].taken, RELAXED) == 0 &&
+                gort__cas(&starts[i].taken, &no, 1, ACQUIRE)) /* pairs with drop_start */
+                return &starts[i];
+        }
+        gort__os_thread_yield();
+    }
+}
+
+static void drop_start(struct start *s)
+{
+    gort__store(&s->taken, 0, RELEASE); /* pairs with claim_start */
+}
+
+static void *begin(void *record)
+{
+    struct start *s = record;
+    void (*fn)(void *) = s->fn;
+    void *arg = s->arg;
+    if (s->name[0])
+        pthread_setname_np(pthread_self(), s->name);
+    drop_start(s);
+    fn(arg);
+    return NULL;
+}
+
+int gort__os_thread_start(uintptr_t *thread, void (*fn)(void *), void *arg, const char *name)
+{
+    int saved = errno;
+    struct start *s = claim_start();
+    s->fn = fn;
+    s->arg = arg;
+    size_t n = 0;
+    for (; name && name[n] && n < NAME_SIZE - 1; n++)
+        s->name[n] = name[n];
+    s->name[n] = 0;
+
+    pthread_t id;
+    int error = pthread_create(&id, NULL, begin, s);
+    if (error)
+        drop_start(s);
+    else
+        *thread = (uintptr_t)id;
+    errno = saved;
+    return -error;
+}
+
+void gort__os_thread_join(uintptr_t thread)
+{
+    int saved = errno;
+    pthread_join((pthread_t)thread, NULL);
+    errno = saved;
+}
+
+void gort__os_thread_detach(uintptr_t thread)
+{
+    int saved = errno;
+    pthread_detach((pthread_t)thread);
+    errno = saved;
+}
+
+int gort__os_thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+void gort__os_thread_yield(void)
+{
+    int saved = errno;
+    sched_yield();
+    errno = saved;
+}
+
+/* The fence keeps compilers from finding out (link-time optimization does) that the address is the
+ * same for a whole thread: a goroutine asks on one thread and then on another. */
+GORT_NOINLINE int *gort__os_errno(void)
+{
+    gort__compiler_fence();
+    return &errno;
+}
+
+enum { NO_KEY, MAKING_KEY, HAS_KEY };
+
+static struct {
+    uint32_t state; /* atomic; who takes it from NO_KEY to MAKING_KEY owns the rest until HAS_KEY */
+    pthread_key_t key;
+    void (*fn)(void *);
+} at_end;
+
+static int make_key(void (*fn)(void *))
+{
+    uint32_t state;
+    while ((state = gort__load(&at_end.state, ACQUIRE)) != HAS_KEY) { /* pairs with the store below */
+        if (state == MAKING_KEY || !gort__cas(&at_end.state, &state, MAKING_KEY, RELAXED)) {
+            gort__os_thread_yield();
+            continue;
+        }
+        int error = pthread_key_create(&at_end.key, fn);
+        at_end.fn = fn;
+        gort__store(&at_end.state, error ? NO_KEY : HAS_KEY, RELEASE); /* pairs with the load above */
+        if (error)
+            return -error;
+    }
+    return 0;
+}
+
+/* All callers name the same function (-EINVAL for another): the key's destructor gets just one word. */
+int gort__os_at_thread_end(void (*fn)(void *), void *arg)
+{
+    int saved = errno, result = make_key(fn);
+    if (result == 0)
+        result = at_end.fn == fn ? -pthread_setspecific(at_end.key, arg) : -EINVAL;
+    errno = saved;
+    return result;
+}
+
+static void (*fork_child_fn)(void); /* written once, before any fork can call fork_child */
+
+/* The threads that were starting do not exist here, so nobody would return their records. */
+static void fork_child(void)
+{
+    for (int i = 0; i < START_COUNT; i++)
+        gort__store(&starts[i].taken, 0, RELAXED);
+    fork_child_fn();
+}
+
+int gort__os_at_fork_child(void (*fn)(void))
+{
+    int saved = errno;
+    fork_child_fn = fn;
+    int result = -pthread_atfork(NULL, NULL, fork_child);
+    errno = saved;
+    return result;
+}
+
+void gort__os_thread_stack(void **lo, size_t *size)
+{
+    int saved = errno;
+    pthread_attr_t attr;
+    *lo = NULL;
+    *size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        pthread_attr_getstack(&attr, lo, size);
+        pthread_attr_destroy(&attr);
+    }
+    errno = saved;
+}

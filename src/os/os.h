@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * os.h - what the operating system must provide: the contract that linux/ fulfils.
+ *
+ * Why: every system call and every kernel #ifdef lives behind this page, so the rooms above read
+ * the same on any kernel, and a test can make the k-th call of any kind fail.
+ * Results: 0 or more is success, -errno says why not. Nothing here allocates from the C library
+ * except thread creation, which cannot avoid it.
+ */
+#ifndef GORT_SRC_OS_OS_H
+#define GORT_SRC_OS_OS_H
+
+#include "base/compiler.h"
+
+/* Finds out once what this kernel can do (idempotent; at the start of each run). */
+void gort__os_init(void);
+
+/* --- memory (linux/vm.c) ---------------------------------------------------------------------- */
+
+/* Zeroed, lazily committed memory; size and align are multiples of the page size. NULL: none left. */
+void *gort__os_vm_map(size_t size, size_t align);
+void gort__os_vm_unmap(void *addr, size_t size);
+/* Any access to the range faults from now on. Costs no mapping where the kernel can. 0 or -errno. */
+int gort__os_vm_guard(void *addr, size_t size);
+/* The range reads as zero from now on and its memory goes back to the kernel. */
+void gort__os_vm_discard(void *addr, size_t size);
+/* A hint that the range will be used as a whole: big pages are welcome. */
+void gort__os_vm_huge(void *addr, size_t size);
+/* A hint that the range is touched sparsely: big pages would only waste memory. */
+void gort__os_vm_small(void *addr, size_t size);
+size_t gort__os_page(void);
+
+/* --- waiting (linux/futex.c) ------------------------------------------------------------------ */
+
+/* Sleeps while *word is expected, until woken, interrupted, or the absolute monotonic deadline
+ * (INT64_MAX: none) has passed. -ETIMEDOUT only for the deadline. May return for no reason. */
+int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline);
+void gort__os_futex_wake(uint32_t *word, int count);
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+int64_t gort__os_now(void);
+void gort__os_nap(int64_t ns); /* sleeps the thread; may return early */
+
+/* --- threads (linux/thread.c) ----------------------------------------------------------------- */
+
+/* A thread with all signals as the caller has them; 0 or -EAGAIN, -ENOMEM. */
+int gort__os_thread_start(uintptr_t *thread, void (*fn)(void *), void *arg, const char *name);
+void gort__os_thread_join(uintptr_t thread);
+void gort__os_thread_detach(uintptr_t thread);
+int gort__os_thread_id(void); /* the kernel's number of the calling thread */
+void gort__os_thread_yield(void);
+int *gort__os_errno(void); /* the calling thread's errno; asked anew at each call */
+/* Calls fn(arg) when the calling thread ends. arg NULL takes it back. 0 or -errno. */
+int gort__os_at_thread_end(void (*fn)(void *), void *arg);
+/* Calls fn in the child of every fork from now on. 0 or -errno; call it once. */
+int gort__os_at_fork_child(void (*fn)(void));
+/* An upper bound of the addresses of the calling thread's stack, and its size; for sanitizers. */
+void gort__os_thread_stack(void **lo, size_t *size);
+
+/* --- fences between threads (linux/barrier.c) -------------------------------------------------
+ *
+ * An asymmetric pair: the frequent side (light) costs nothing when the kernel can make all running
+ * threads of the process pass a full fence (heavy: membarrier); else both are full fences.
+ * Ordering: if light() lies between X and Y on one thread, and heavy() between A and B on another,
+ * then not both "Y misses A" and "B misses X" happen.
+ */
+extern bool gort__os_light_is_full;
+void gort__os_fence_heavy(void);
+
+/* --- signals (linux/signal.c) ----------------------------------------------------------------- */
+
+/* An alternate signal stack for the calling thread; the former one is put into *saved. */
+struct gort__os_altstack {
+    void *sp;
+    size_t size;
+    int flags;
+};
+void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *saved);
+void gort__os_altstack_restore(const struct gort__os_altstack *saved);
+/* Installs fn for signo when its disposition is the default; true when it did. */
+bool gort__os_signal_take(int signo, void (*fn)(int signo));
+/* Back to the default, if fn is still the handler. */
+void gort__os_signal_give_back(int signo, void (*fn)(int signo));
+__attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handlers */
+
+/* --- the machine (linux/cpus.c) --------------------------------------------------------------- */
+
+/* How many CPUs this process may use: its affinity mask, then the tightest CPU limit among all its
+ * ancestor cgroups (v1 and v2), rounded up; at least 1. Reads files; takes some 100 us. */
+int gort__os_cpus(void);
+/* The same with the files below root instead of "/" and the given number of CPUs in the mask. */
+int gort__os_cpus_below(const char *root, int affinity);
+
+#endif

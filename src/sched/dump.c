@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dump.c - one line a goroutine: for gort_dump, SIGQUIT, and every fatal error.
+ *
+ * Why: it is called at the worst moments, so it takes no lock and allocates nothing. Records are
+ * type-stable, so walking the slabs is safe while goroutines start and end; a line may be out of
+ * date by the time it is written, but it is never garbage.
+ * Threads: anybody, signal handlers included.
+ */
+#include "base/fatal.h"
+#include "base/fmt.h"
+#include "sched/verbs.h"
+
+static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
+{
+    size_t n = 0;
+    if (gort__load(&g->flags, RELAXED) & GORT_G_NAMED)
+        for (char c; n < sizeof g->name - 1 && (c = gort__load(&g->name[n], RELAXED)) != '\0'; n++)
+            buf[n] = c < ' ' ? '?' : c;
+    buf[n] = '\0';
+    return n;
+}
+
+static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
+{
+    char name[sizeof g->name], line[256];
+    enum gort__gstate state = (enum gort__gstate)gort__load(&g->state, RELAXED);
+    enum gort__reason reason = (enum gort__reason)gort__load(&g->reason, RELAXED);
+    if (state == GORT_G_IDLE || state == GORT_G_DEAD)
+        return;
+    size_t n = gort__fmt(line, sizeof line, "goroutine %lu", (unsigned long)gort__load(&g->id, RELAXED));
+    if (copy_name(g, name))
+        n += gort__fmt(line + n, sizeof line - n, " (%s)", name);
+    n += gort__fmt(line + n, sizeof line - n, " [%s", gort__g_state_name(state));
+    if (state == GORT_G_WAITING && reason)
+        n += gort__fmt(line + n, sizeof line - n, ": %s", gort__g_reason_name(reason));
+    struct gort__m *m = gort__load(&g->m, RELAXED);
+    if (state == GORT_G_RUNNING && m)
+        n += gort__fmt(line + n, sizeof line - n, ", thread %d", gort__load(&m->tid, RELAXED));
+    if (gort__load(&g->flags, RELAXED) & GORT_G_BOUND)
+        n += gort__fmt(line + n, sizeof line - n, ", locked to thread");
+    uint64_t parent = gort__load(&g->parent, RELAXED);
+    n += gort__fmt(line + n, sizeof line - n, "]");
+    if (parent)
+        n += gort__fmt(line + n, sizeof line - n, " created by goroutine %lu", (unsigned long)parent);
+    n += gort__fmt(line + n, sizeof line - n, "\n");
+    gort__fmt_write(fd, line, n);
+}
+
+void gort_dump(int fd)
+{
+    struct gort__sched *s = &gort__sched;
+    unsigned long shown = 0;
+    gort__fmt_print(fd, "gort: %lu goroutines, maxprocs %d, %u idle, %u looking for work, %u in the global queue\n",
+                    (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED),
+                    gort__load(&s->idle_count, RELAXED), gort__load(&s->spinning, RELAXED),
+                    gort__load(&s->queued, RELAXED));
+    /* Pairs with slab.c: chunks and what was carved from them. */
+    for (struct gort__chunk *c = gort__load(&s->gs.chunks, ACQUIRE); c; c = c->next) {
+        char *end = gort__load(&c->carved, ACQUIRE);
+        for (char *at = c->first; at < end; at += sizeof(struct gort__g)) {
+            const struct gort__g *g = (const struct gort__g *)(const void *)at;
+            uint8_t state = gort__load(&g->state, RELAXED);
+            if (state == GORT_G_IDLE || state == GORT_G_DEAD)
+                continue;
+            if (++shown <= 1000)
+                print_g(fd, g);
+        }
+    }
+    if (shown > 1000)
+        gort__fmt_print(fd, "... and %lu more\n", shown - 1000);
+}
+
+size_t gort__dump_who(char *buf, size_t size)
+{
+    struct gort__m *m = gort__m_self();
+    char name[sizeof m->g->name];
+    if (!m || (m->g->flags & GORT_G_THREAD))
+        return 0;
+    size_t n = gort__fmt(buf, size, "goroutine %lu", (unsigned long)m->g->id);
+    if (copy_name(m->g, name))
+        n += gort__fmt(buf + n, size - n, " (%s)", name);
+    return n;
+}

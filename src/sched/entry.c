@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * entry.c - the slow half of every call: what attention asks for, and plain threads.
+ *
+ * Why: verbs.h brackets each call with two stores and two looks. Everything unusual (the world is
+ * stopped, the P was taken away, the run is over, this is a forked child, this is a thread that
+ * never called us) ends up here, so the fast half needs to know none of it.
+ * A plain thread is attached at its first call: it gets an M without a P whose g0 stands for it in
+ * queues of waiters, and is detached when it ends.
+ * Threads: the calling thread for itself.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+/* The run is over: leaves the goroutine's stack for good and ends the thread. */
+__attribute__((noreturn)) static void end_thread(struct gort__m *m)
+{
+    m->commit = NULL;
+    gort__switch_to(m, m->g, &m->g0);
+    gort__throw("a goroutine of an ended run was resumed");
+}
+
+/* The P is gone, or the world is stopped, or the run is over. On a goroutine's stack or on g0. */
+void gort__attend(struct gort__m *m)
+{
+    uint32_t bits;
+    while ((bits = gort__load(&m->attention, ACQUIRE)) != 0) { /* pairs with whoever set the bit */
+        if (bits & GORT_ATT_FORKED)
+            gort__fatal("gort was called in the child of a fork: the child may only exec");
+        if (bits & GORT_ATT_ENDED) {
+            if (m->g == &m->g0)
+                return; /* the search for work ends the thread */
+            end_thread(m);
+        }
+        if (bits & GORT_ATT_NO_RUN)
+            return;
+        if (bits & GORT_ATT_WORLD)
+            gort__world_wait(m);
+        else if ((bits & GORT_ATT_NO_P) && m->g != &m->g0)
+            gort__p_regain(m);
+        else
+            gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
+    }
+}
+
+void gort__leave_slow(struct gort__m *m)
+{
+    while (gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_NO_RUN) {
+        gort__store(&m->inside, 1, RELAXED);
+        gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
+        gort__attend(m);
+        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
+        gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
+    }
+}
+
+/* A plain thread ends. */
+static void detach(void *arg)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *m = arg;
+    if (s->forked)
+        return;
+    gort__g_cleanup(&m->g0);
+    gort__arch_set_self(NULL);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    for (struct gort__m **at = &s->plain_ms; *at; at = &(*at)->all_next)
+        if (*at == m) {
+            *at = m->all_next;
+            break;
+        }
+    if (s->phase == GORT_PHASE_ON && m->run == s->run) {
+        s->plain_users--;
+        gort__deadlock_check_locked(); /* perhaps everybody was waiting for this thread */
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__m_destroy(m);
+}
+
+/* Counts the thread among the users of the current run. False: there is none. */
+static bool join_run(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    bool on = s->phase == GORT_PHASE_ON;
+    if (on) {
+        m->run = s->run;
+        s->plain_users++;
+        gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_RUN, RELAXED);
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return on;
+}
+
+static struct gort__m *attach(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (gort__load(&s->phase, ACQUIRE) != GORT_PHASE_ON) /* pairs with run.c */
+        return NULL;
+    struct gort__m *m = gort__m_make(true);
+    if (!m)
+        return NULL;
+    m->tid = gort__os_thread_id();
+    m->err = gort__os_errno();
+    gort__rand_seed(&m->rand, s->conf.fuzz_seed + (uint64_t)m->tid);
+    if (gort__os_at_thread_end(detach, m)) {
+        gort__m_destroy(m);
+        return NULL;
+    }
+    m->attention = GORT_ATT_NO_RUN;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    m->all_next = s->plain_ms;
+    s->plain_ms = m;
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__arch_set_self(m);
+    return m;
+}
+
+struct gort__m *gort__enter_plain(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (gort__sched.forked)
+        gort__fatal("gort was called in the child of a fork: the child may only exec");
+    if (!m)
+        m = attach();
+    if (!m)
+        return NULL;
+    for (;;) {
+        gort__store(&m->inside, 1, RELAXED);
+        gort__os_fence_light(); /* pairs with world.c and run.c */
+        uint32_t bits = gort__load(&m->attention, RELAXED);
+        if (!bits)
+            return m;
+        if (bits & GORT_ATT_NO_RUN) {
+            gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
+            if (!join_run(m))
+                return NULL;
+            continue;
+        }
+        gort__attend(m);
+    }
+}

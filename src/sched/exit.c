@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exit.c - how a goroutine begins its function and how it ends.
+ *
+ * Why: an ending goroutine runs its exit handlers and key destructors as user code, then gives its
+ * stack and record back. When the next goroutine on this P has not run yet, it simply takes over
+ * the stack that is hot and in use: no switch, no stack cache, the start of a goroutine costs
+ * little more than a call.
+ * Invariants: (1) user code is called outside; (2) the record is free only after its stack is.
+ * Threads: the running goroutine for itself.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sched/switch_san.h"
+#include "sched/verbs.h"
+
+/* A function to run at the end. Lives in a block of 128 bytes. */
+struct gort__exit_handler {
+    struct gort__exit_handler *next;
+    void (*fn)(void *);
+    void *arg;
+};
+
+static const size_t block_sizes[] = {128, 256, 512, 1024};
+
+void *gort__block_get(size_t size)
+{
+    int i = 0;
+    while (block_sizes[i] < size)
+        i++;
+    gort__sched.blocks[i].object = block_sizes[i];
+    return gort__slab_get(&gort__sched.blocks[i]);
+}
+
+void gort__block_put(void *block, size_t size)
+{
+    int i = 0;
+    while (block_sizes[i] < size)
+        i++;
+    gort__slab_put(&gort__sched.blocks[i], block);
+}
+
+int gort_on_exit(void (*fn)(void *), void *arg)
+{
+    if (!fn)
+        gort__fatal("gort_on_exit: NULL function");
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return -ESRCH;
+    struct gort__exit_handler *h = gort__block_get(sizeof *h);
+    if (h) {
+        struct gort__g *g = m->g;
+        *h = (struct gort__exit_handler){g->handlers, fn, arg};
+        g->handlers = h;
+        g->flags |= GORT_G_CLEANUP;
+    }
+    gort__leave(m);
+    return h ? 0 : -ENOMEM;
+}
+
+/* Runs what the goroutine left to be run at its end. Inside; user code is called outside. */
+static GORT_NOINLINE void run_handlers(struct gort__g *g)
+{
+    for (;;) {
+        struct gort__exit_handler *h = g->handlers;
+        if (!h)
+            break;
+        void (*fn)(void *) = h->fn;
+        void *arg = h->arg;
+        g->handlers = h->next;
+        gort__block_put(h, sizeof *h);
+        gort__leave(gort__m_self());
+        fn(arg);
+        gort__enter();
+    }
+}
+
+void gort__g_cleanup(struct gort__g *g)
+{
+    /* A destructor may register another handler, a handler may set another value. */
+    for (int round = 0; round < 4 && (g->handlers || g->keys); round++) {
+        run_handlers(g);
+        gort__keys_destroy(g);
+    }
+    run_handlers(g);
+    if (g->copy) {
+        gort__block_put(g->copy, g->arg[1]);
+        g->copy = NULL;
+    }
+}
+
+static bool commit_end(struct gort__g *g, void *arg)
+{
+    struct gort__p *p = gort__m_self()->p;
+    (void)arg;
+    gort__san_fiber_free(g);
+    gort__stack_put(&p->stacks, g->stack);
+    gort__g_free(p, g);
+    gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
+    return true;
+}
+
+/* The next goroutine has not run yet and can have this stack: it starts right here. */
+static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *next)
+{
+    struct gort__p *p = m->p;
+    next->stack = g->stack;
+    gort__arch_make(&next->ctx, gort__stack_hi(next->stack), gort__start_here);
+    gort__g_free(p, g);
+    gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
+    *m->err = 0;
+    gort__store(&m->g, next, RELAXED);
+    gort__store(&next->m, m, RELAXED);
+    gort__g_set(next, GORT_G_RUNNING);
+    p->switches++;
+    gort__arch_restart(gort__stack_hi(next->stack), gort__start_here);
+}
+
+void gort__g_end(void)
+{
+    struct gort__m *m = gort__m_self();
+    struct gort__g *g = m->g;
+    if (GORT_UNLIKELY(g->flags & GORT_G_CLEANUP)) {
+        gort__g_cleanup(g);
+        m = gort__m_self();
+    }
+    if (GORT_UNLIKELY(g->flags & GORT_G_MAIN))
+        gort__run_main_ends();
+    gort__g_set(g, GORT_G_DEAD);
+    if (GORT_UNLIKELY(m->locked_g != NULL)) {
+        m->locked_g = NULL;
+        m->die = true;
+    } else if (GORT_LIKELY(!gort__load(&m->attention, RELAXED))) {
+        struct gort__g *next = gort__pick_local(m->p);
+        if (next) {
+            bool fresh = !next->ctx.sp && !next->stack && !(next->flags & GORT_G_BOUND);
+            if (!GORT_ASAN && !GORT_TSAN && fresh && g->stack->log2 == gort__stack_class(0))
+                restart_on(m, g, next);
+            m->commit = commit_end;
+            if (!(next->flags & GORT_G_BOUND) && (next->ctx.sp || gort__give_stack(m->p, next)))
+                gort__switch_to(m, g, next);
+            m->handed = next;
+        }
+    }
+    m->commit = commit_end;
+    gort__switch_to(m, g, &m->g0);
+    gort__throw("a goroutine that ended was resumed");
+}
+
+typedef void six_words(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+
+void gort__start_here(void)
+{
+    gort__switch_finish();
+    struct gort__m *m = gort__m_self();
+    struct gort__g *g = m->g;
+    six_words *fn = (six_words *)g->fn;
+    uintptr_t *a = g->arg;
+    gort__leave(m);
+    fn(a[0], a[1], a[2], a[3], a[4], a[5]);
+    gort__enter();
+    gort__g_end();
+}
+
+void gort_exit(void)
+{
+    struct gort__m *m = gort__enter();
+    if (!m || !m->p)
+        gort__fatal("gort_exit: not in a goroutine");
+    gort__g_end();
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * find.c - an M without a goroutine looks for one: the order of the search.
+ *
+ * The order: its own queue (every 61st time the global one first), the global queue, then the
+ * other Ps' queues: four rounds from a random start with a step that is coprime to their number,
+ * so every P is visited once a round. What a P was to run next is only stolen in the last round
+ * and only if it still stands there a moment later: its P is about to run it, and moving it away
+ * from its warm cache would cost more than it gains. Then everything is looked at once more
+ * (idle.c), and the M sleeps.
+ * Threads: each M for itself, on g0, inside.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define ROUNDS 4
+#define NEXT_PATIENCE 60 /* pauses before `next` is stolen: some 2 us */
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* A start and a step below n that visit each of n Ps once. n >= 1. */
+static void steal_order(struct gort__rand *r, uint32_t n, uint32_t *start, uint32_t *step)
+{
+    *start = gort__rand_below(r, n);
+    *step = n == 1 ? 0 : 1 + gort__rand_below(r, n - 1);
+    while (n > 1 && gcd(*step, n) != 1)
+        *step = *step % (n - 1) + 1;
+}
+
+static struct gort__g *steal_next(struct gort__p *victim)
+{
+    struct gort__g *seen = gort__load(&victim->runq.next, RELAXED);
+    if (!seen)
+        return NULL;
+    for (int i = 0; i < NEXT_PATIENCE; i++)
+        gort__arch_pause();
+    return gort__runq_steal_next(&victim->runq, seen) ? seen : NULL;
+}
+
+static struct gort__g *steal(struct gort__m *m)
+{
+    uint32_t n = (uint32_t)gort__load(&gort__sched.procs, RELAXED);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t i, step;
+        steal_order(&m->rand, n, &i, &step);
+        for (uint32_t k = 0; k < n; k++, i = (i + step) % n) {
+            struct gort__p *victim = gort__load(&gort__sched.ps[i], ACQUIRE); /* pairs with proc.c */
+            if (victim == m->p)
+                continue;
+            if (gort__load(&m->attention, RELAXED))
+                return NULL;
+            struct gort__g *g = gort__runq_steal(&m->p->runq, victim ? &victim->runq : &m->p->runq);
+            if (!g && round == ROUNDS - 1)
+                g = steal_next(victim);
+            if (g)
+                return g;
+        }
+    }
+    return NULL;
+}
+
+/* Becomes a spinning M unless enough others look for work already. */
+static bool may_spin(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    if (m->spinning)
+        return true;
+    uint32_t busy = (uint32_t)gort__load(&s->procs, RELAXED) - gort__load(&s->idle_count, RELAXED);
+    if (2 * gort__load(&s->spinning, RELAXED) >= busy)
+        return false;
+    m->spinning = true;
+    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with idle.c */
+    return true;
+}
+
+/* Its own queue, the global one, the others'. NULL: nothing was there. */
+static struct gort__g *look(struct gort__m *m)
+{
+    struct gort__g *g = gort__pick_local(m->p);
+    if (!g && gort__load(&gort__sched.queued, RELAXED))
+        g = gort__queue_take(m->p, UINT32_MAX);
+    if (!g && gort__load(&gort__sched.procs, RELAXED) > 1 && may_spin(m))
+        g = steal(m);
+    return g;
+}
+
+struct gort__g *gort__find(struct gort__m *m)
+{
+    for (;;) {
+        if (gort__load(&m->attention, RELAXED))
+            gort__attend(m);
+        if (m->quit || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
+            return NULL;
+        struct gort__g *g = m->handed;
+        m->handed = NULL;
+        if (!m->p) { /* lost while the world was stopped */
+            if (g)
+                gort__queue_put(g);
+            gort__idle(m);
+            continue;
+        }
+        if (!g)
+            g = look(m);
+        if (g)
+            return g;
+        gort__idle(m);
+    }
+}

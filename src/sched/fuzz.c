@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz.c - schedule fuzzing: GORT_DEBUG=schedfuzz=SEED.
+ *
+ * Why: most orders of events never happen on an idle machine. With a seed, each M and P draws from
+ * its own generator and now and then delays itself at a point where order matters (before a
+ * commit, before a wake-up, while stealing), or makes an unusual choice. At one P the choices, and
+ * so the schedule, are the same for the same seed; with more the kernel adds its own.
+ * Threads: each M for itself.
+ */
+#include "sched/verbs.h"
+
+bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in)
+{
+    return gort__rand_below(&m->rand, one_in) == 0;
+}
+
+void gort__fuzz_point(struct gort__m *m)
+{
+    uint32_t dice = gort__rand_below(&m->rand, 64);
+    if (dice == 0)
+        gort__os_nap(1000 * (int64_t)gort__rand_below(&m->rand, 100));
+    else if (dice < 4)
+        gort__os_thread_yield();
+    else if (dice < 16)
+        for (uint32_t n = gort__rand_below(&m->rand, 200); n; n--)
+            gort__arch_pause();
+}

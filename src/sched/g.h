@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * g.h - G: a goroutine, its states, and what it may wait for.
+ *
+ * Who may touch a G: in each state exactly one party owns it (see enum gort__gstate); the fields
+ * that others may read at any time are marked atomic. Records are type-stable: a stale pointer
+ * always points at a G, perhaps one that is idle or someone else by now.
+ */
+#ifndef GORT_SRC_SCHED_G_H
+#define GORT_SRC_SCHED_G_H
+
+#include "arch/arch.h"
+#include "base/atomic.h"
+#include "mem/stack.h"
+
+/* Each state says who owns the record and its stack. state.c has the table of legal changes. */
+enum gort__gstate {
+    GORT_G_IDLE,      /* a free record: the cache or free list that it is in */
+    GORT_G_RUNNABLE,  /* a run queue; has no stack before it first runs */
+    GORT_G_RUNNING,   /* the M that runs it */
+    GORT_G_SYSCALL,   /* the M it runs on, in an announced blocking call, without a P */
+    GORT_G_DETACHED,  /* the M it runs on, in C code without a P */
+    GORT_G_WAITING,   /* whatever it waits on, which will call gort__ready once */
+    GORT_G_PREEMPTED, /* the M whose signal handler holds it */
+    GORT_G_DEAD,      /* the M it ended on, until the record is free */
+    GORT_G_STATES
+};
+
+/* Why a G waits: what a dump shows. names in state.c */
+enum gort__reason {
+    GORT_WAIT_NONE,
+    GORT_WAIT_CHAN_RECV,
+    GORT_WAIT_CHAN_SEND,
+    GORT_WAIT_SELECT,
+    GORT_WAIT_SELECT_NONE,
+    GORT_WAIT_MUTEX,
+    GORT_WAIT_RWMUTEX_R,
+    GORT_WAIT_RWMUTEX_W,
+    GORT_WAIT_COND,
+    GORT_WAIT_WG,
+    GORT_WAIT_SEM,
+    GORT_WAIT_ONCE,
+    GORT_WAIT_SLEEP,
+    GORT_WAIT_REASONS
+};
+
+enum gort__gflag {
+    GORT_G_MAIN = 1,     /* the main goroutine */
+    GORT_G_THREAD = 2,   /* stands for a thread (a plain one, or an M's own stack), never queued */
+    GORT_G_BOUND = 4,    /* runs on bound_m only */
+    GORT_G_NAMED = 8,    /* name is set */
+    GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
+    GORT_G_INDIRECT = 32 /* its stack class is not the default: `stack` was assigned at the start */
+};
+
+struct gort__m;
+struct gort__exit_handler;
+struct gort__keys;
+struct gort_ctx;
+
+struct gort__g {
+    /* What a switch and a queue touch. */
+    struct gort__ctx ctx;      /* where it goes on; valid while it is not running */
+    struct gort__g *link;      /* next in the queue or list that holds it */
+    uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
+    uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
+    uint16_t flags;            /* enum gort__gflag; owner */
+    int err;                   /* errno while it is not running; owner */
+    struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
+    struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD */
+    uint64_t id;               /* atomic, for dumps */
+    uint64_t parent;           /* who started it; 0: a plain thread; atomic, for dumps */
+
+    /* How it starts: fn is called with all six words, the ABI lets a callee ignore those it lacks. */
+    void (*fn)(void);
+    uintptr_t arg[6];
+    struct gort_ctx *context; /* the context in use, inherited */
+
+    /* Rarely used. */
+    char name[32];            /* valid with GORT_G_NAMED; read by dumps at any time */
+    struct gort__m *bound_m;  /* with GORT_G_BOUND */
+    struct gort__keys *keys;  /* goroutine-local values, NULL without any */
+    struct gort__exit_handler *handlers; /* the last registered first */
+    void *copy;               /* the copied argument's block, NULL without one */
+
+    /* For the primitives that it waits on, and for the sanitizers. */
+    uint32_t lock_depth; /* nested gort_lock_thread calls; owner */
+    uint32_t wait_word;  /* who won the race to wake it; meaning given by what it waits on */
+    void *wait_slot;     /* whatever the waker left for it */
+    uint32_t ticket;     /* counts its waits, so that a late waker knows that it is late */
+    uint32_t reserved;
+    void *sanitizer;    /* ASan's fake stack, or TSan's fiber */
+    uint64_t spare[3];
+} GORT_ALIGNED_LINE;
+
+_Static_assert(sizeof(struct gort__g) == 256, "a goroutine that has not run costs 256 bytes");
+
+/* Changes the state of a G that the caller owns; debug builds check the edge. */
+void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to);
+static inline void gort__g_set(struct gort__g *g, enum gort__gstate to)
+{
+    if (GORT_CHECKS)
+        gort__g_check_edge(g, to);
+    gort__store(&g->state, (uint8_t)to, RELAXED);
+}
+const char *gort__g_state_name(enum gort__gstate s);
+const char *gort__g_reason_name(enum gort__reason r);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - going to sleep without missing work, and waking somebody when there is some.
+ *
+ * The problem: an M looks everywhere, finds nothing and goes to sleep, while another publishes work
+ * and sees nobody to wake. The rule that excludes it has two sides:
+ *
+ *     publisher:  put work into a queue     searcher:  stop spinning (spinning -= 1)
+ *                 full fence                           full fence
+ *                 idle P and nobody spins?             look at all queues once more
+ *                 -> wake one                          -> found: take a P back and run it
+ *
+ * Proof: let the searcher be the last that spins. In the single order of the two fences one comes
+ * first. If the publisher's does, the searcher's second look sees the work. If the searcher's does,
+ * the publisher sees spinning without it, and the idle P (released before), and wakes an M. If the
+ * searcher is not the last that spins, another one is, to whom the same applies. An M that finds
+ * work while it was the last that spins wakes another (gort__spin_stop), because more work may have
+ * come while its own spinning kept publishers from waking anybody.
+ * An M that did not spin may sleep without the second look: work in a P's queue is then its owner's
+ * who is awake, and the global queue is looked at under the lock that releases the P.
+ * tests/model/idle.c explores it, and finds the lost wake-up when a fence is taken out.
+ *
+ * Threads: any M, inside.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+/* Conditions that must agree: the queues looked at here are those that look() in find.c searches. */
+bool gort__p_has_work(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (gort__load(&s->queued, RELAXED))
+        return true;
+    int n = gort__load(&s->procs, RELAXED);
+    for (int i = 0; i < n; i++) {
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        if (!gort__runq_empty(&p->runq))
+            return true;
+    }
+    return false;
+}
+
+void gort__wake_p(void)
+{
+    struct gort__sched *s = &gort__sched;
+    uint32_t nobody = 0;
+    if (!gort__cas(&s->spinning, &nobody, 1, SEQ_CST)) /* pairs with gort__idle */
+        return;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    struct gort__p *p = gort__p_idle_get_locked();
+    struct gort__m *m = NULL;
+    if (p)
+        m = gort__m_start_locked(p, true);
+    else
+        gort__sub(&s->spinning, 1, SEQ_CST);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (m)
+        gort__m_wake(m);
+}
+
+void gort__spin_stop(struct gort__m *m)
+{
+    m->spinning = false;
+    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+    gort__wake_if_idle();
+}
+
+/* Releases m's P, if it has one. False: there is something to do first. */
+static bool release_p(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__p *p = m->p;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    bool idle = p && !(s->world_word & 1) && s->queue.n == 0;
+    if (idle) {
+        m->p = NULL;
+        gort__p_idle_put_locked(p);
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return idle || !p;
+}
+
+/* The second look of an M that has stopped spinning. True: it has a P again. */
+static bool look_again(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    m->spinning = false;
+    gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    gort__arch_fence_after_rmw();
+    if (!gort__p_has_work())
+        return false;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    struct gort__p *p = gort__p_idle_get_locked();
+    if (p)
+        gort__p_take(m, p);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (!p)
+        return false;
+    m->spinning = true;
+    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    return true;
+}
+
+/* Nothing to run: gives up the P and sleeps until somebody hands one over, or the thread is to end. */
+void gort__idle(struct gort__m *m)
+{
+    if (!release_p(m))
+        return;
+    if (m->spinning && look_again(m))
+        return;
+    gort__m_stop(m);
+}

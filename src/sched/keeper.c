@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keeper.c - the thread that called gort_run: creates and joins threads, watches the machine.
+ *
+ * Why: it runs no goroutine, so nobody changes its signal mask, affinity or locks; threads that it
+ * creates inherit a clean state, and it is always free to create one. It sleeps until there is
+ * something to do, and now and then looks whether the CPU limits of the process have changed.
+ * When a thread cannot be created it keeps trying as long as there is work for it; the other
+ * threads go on meanwhile.
+ * Threads: `_locked` with sched.lock held, by anybody; the loop by the keeper alone.
+ */
+#include <string.h>
+
+#include "base/fatal.h"
+#include "base/fmt.h"
+#include "sched/verbs.h"
+
+#define LIMITS_EVERY INT64_C(5000000000) /* ns between looks at the CPU limits */
+#define RETRY_EVERY INT64_C(10000000)    /* ns between tries to create a refused thread */
+
+void gort__keeper_wake_locked(void)
+{
+    gort__add(&gort__sched.keeper_word, 1, RELEASE); /* pairs with gort__keeper_loop */
+    gort__os_futex_wake(&gort__sched.keeper_word, 1);
+}
+
+void gort__deadlock_check_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (s->phase != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
+        return;
+    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->without_p)
+        return;
+    uint64_t live = gort__g_count();
+    if (live == 0) {
+        gort__run_done_locked(0);
+        return;
+    }
+    if (s->plain_users)
+        return;
+    if (s->main_exited)
+        gort__fatal("all goroutines are asleep (main has ended) - deadlock!");
+    gort__fatal("all goroutines are asleep - deadlock!");
+}
+
+/* A refused thread: its P goes to somebody else if possible. True: try again later. */
+static bool refused(struct gort__m *m, int err)
+{
+    static bool said;
+    struct gort__sched *s = &gort__sched;
+    if (!said)
+        gort__warn("no new thread (%s): going on with the %d there are, trying again", strerrordesc_np(-err),
+                   s->m_count - 1);
+    said = true;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    struct gort__p *p = m->next_p;
+    struct gort__m *other = NULL;
+    bool again = p && !s->idle_ms && (!gort__runq_empty(&p->runq) || s->queue.n);
+    if (again) {
+        m->link = s->wanted_ms;
+        s->wanted_ms = m;
+    } else {
+        if (m->spinning)
+            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+        for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
+            if (*at == m) {
+                *at = m->all_next;
+                break;
+            }
+        s->m_count--;
+        if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
+            other = gort__m_start_locked(p, false);
+        } else if (p) {
+            gort__p_idle_put_locked(p);
+            gort__deadlock_check_locked();
+        }
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (other)
+        gort__m_wake(other);
+    if (!again)
+        gort__m_destroy(m);
+    return again;
+}
+
+/* Creates the thread of each wanted M. False: some were refused and are still wanted. */
+static bool create_wanted(struct gort__m *m)
+{
+    bool all = true;
+    while (m) {
+        struct gort__m *next = m->link;
+        char name[16];
+        gort__fmt(name, sizeof name, "gort-%d", m->id);
+        m->has_thread = true; /* before it runs; nobody looks until the end of the run */
+        int err = gort__os_thread_start(&m->thread, gort__m_main, m, name);
+        if (err) {
+            m->has_thread = false;
+            if (refused(m, err))
+                all = false;
+        }
+        m = next;
+    }
+    return all;
+}
+
+static void join_dead(struct gort__m *m)
+{
+    while (m) {
+        struct gort__m *next = m->link;
+        gort__os_thread_join(m->thread);
+        gort__m_destroy(m);
+        m = next;
+    }
+}
+
+/* The machine's limits may have changed: follow them unless somebody chose a number. */
+static void follow_limits(void)
+{
+    struct gort__sched *s = &gort__sched;
+    int n = gort__os_cpus();
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    bool change = !s->conf.maxprocs_set && n != s->procs && !s->main_done;
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (!change)
+        return;
+    gort__world_stop(NULL);
+    if (!s->main_done)
+        gort__procs_resize(n > GORT_MAXPROCS_MAX ? GORT_MAXPROCS_MAX : n);
+    gort__world_start(NULL);
+}
+
+void gort__keeper_loop(void)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t limits_at = gort__os_now() + LIMITS_EVERY;
+    for (;;) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
+        struct gort__m *wanted = s->main_done ? NULL : s->wanted_ms;
+        struct gort__m *dead = s->dead_ms;
+        bool done = s->main_done;
+        if (wanted)
+            s->wanted_ms = NULL;
+        s->dead_ms = NULL;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        bool created = create_wanted(wanted);
+        join_dead(dead);
+        if (done)
+            return;
+        int64_t until = created ? limits_at : gort__os_now() + RETRY_EVERY;
+        gort__os_futex_wait(&s->keeper_word, seen, until);
+        if (created && gort__os_now() >= limits_at) {
+            follow_limits();
+            limits_at = gort__os_now() + LIMITS_EVERY;
+        }
+    }
+}

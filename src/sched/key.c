@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * key.c - goroutine-local values.
+ *
+ * Why: thread-local variables do not follow a goroutine that changes its thread. A goroutine's
+ * values hang off its record in two levels, made when first set, so that one without values pays
+ * one pointer:
+ *
+ *     g->keys -> root: 16 pointers -> leaf: 16 entries {generation, value}
+ *
+ * An entry counts only if its generation is the key's: deleting a key invalidates all values at
+ * once without visiting any goroutine.
+ * Threads: the table of keys is shared (lock; generations are atomic); values belong to their
+ * goroutine.
+ */
+#include <gort/key.h>
+
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define LEAVES 16
+#define ENTRIES (GORT_KEYS_MAX / LEAVES)
+#define DTOR_ROUNDS 4
+
+struct entry {
+    uint32_t generation;
+    void *value;
+};
+struct leaf {
+    struct entry entry[ENTRIES];
+};
+struct gort__keys {
+    struct leaf *leaf[LEAVES];
+};
+
+static struct {
+    struct gort__lock lock; /* rank GORT_RANK_KEYS */
+    struct {
+        uint32_t generation; /* odd while in use; atomic, written under lock */
+        void (*dtor)(void *); /* guarded by lock */
+    } key[GORT_KEYS_MAX];
+} table;
+
+int gort_key_create(gort_key *key, void (*dtor)(void *))
+{
+    int err = -EAGAIN;
+    gort__lock_take(&table.lock, GORT_RANK_KEYS);
+    for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
+        uint32_t generation = table.key[i].generation;
+        if (generation & 1)
+            continue;
+        table.key[i].dtor = dtor;
+        gort__store(&table.key[i].generation, generation + 1, RELEASE); /* pairs with in_use */
+        *key = (gort_key){i, generation + 1};
+        err = 0;
+        break;
+    }
+    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    return err;
+}
+
+static bool in_use(gort_key key)
+{
+    return key.index < GORT_KEYS_MAX && (key.generation & 1) &&
+           gort__load(&table.key[key.index].generation, ACQUIRE) == key.generation; /* pairs with create */
+}
+
+int gort_key_delete(gort_key key)
+{
+    int err = -EINVAL;
+    gort__lock_take(&table.lock, GORT_RANK_KEYS);
+    if (in_use(key)) {
+        gort__store(&table.key[key.index].generation, key.generation + 1, RELEASE); /* pairs with in_use */
+        err = 0;
+    }
+    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    return err;
+}
+
+static struct entry *find(struct gort__g *g, gort_key key)
+{
+    struct leaf *leaf = g->keys ? g->keys->leaf[key.index / ENTRIES] : NULL;
+    return leaf ? &leaf->entry[key.index % ENTRIES] : NULL;
+}
+
+void *gort_key_get(gort_key key)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return NULL;
+    struct entry *e = in_use(key) ? find(m->g, key) : NULL;
+    void *value = e && e->generation == key.generation ? e->value : NULL;
+    gort__leave(m);
+    return value;
+}
+
+static void *zeroed_block(size_t size)
+{
+    char *block = gort__block_get(size);
+    for (size_t i = 0; block && i < size; i++)
+        block[i] = 0;
+    return block;
+}
+
+static struct entry *find_or_make(struct gort__g *g, gort_key key)
+{
+    if (!g->keys && !(g->keys = zeroed_block(sizeof *g->keys)))
+        return NULL;
+    struct leaf **leaf = &g->keys->leaf[key.index / ENTRIES];
+    if (!*leaf && !(*leaf = zeroed_block(sizeof **leaf)))
+        return NULL;
+    g->flags |= GORT_G_CLEANUP;
+    return &(*leaf)->entry[key.index % ENTRIES];
+}
+
+int gort_key_set(gort_key key, void *value)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return -ESRCH;
+    int err = 0;
+    if (!in_use(key)) {
+        err = -EINVAL;
+    } else {
+        struct entry *e = find_or_make(m->g, key);
+        if (e)
+            *e = (struct entry){key.generation, value};
+        else
+            err = -ENOMEM;
+        if (m->g->keys)
+            m->g->flags |= GORT_G_CLEANUP;
+    }
+    gort__leave(m);
+    return err;
+}
+
+/* Calls the destructor of one value; true when there was one to call. */
+static bool destroy(uint32_t index, struct entry *e)
+{
+    void *value = e->value;
+    gort__lock_take(&table.lock, GORT_RANK_KEYS);
+    bool valid = value && table.key[index].generation == e->generation;
+    void (*dtor)(void *) = valid ? table.key[index].dtor : NULL;
+    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    e->value = NULL;
+    if (!dtor)
+        return false;
+    gort__leave(gort__m_self());
+    dtor(value);
+    gort__enter();
+    return true;
+}
+
+void gort__keys_destroy(struct gort__g *g)
+{
+    bool more = g->keys != NULL;
+    for (int round = 0; more && round < DTOR_ROUNDS; round++) {
+        more = false;
+        for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
+            struct leaf *leaf = g->keys->leaf[i / ENTRIES];
+            if (leaf && destroy(i, &leaf->entry[i % ENTRIES]))
+                more = true;
+        }
+    }
+    for (int i = 0; g->keys && i < LEAVES; i++)
+        if (g->keys->leaf[i])
+            gort__block_put(g->keys->leaf[i], sizeof(struct leaf));
+    if (g->keys)
+        gort__block_put(g->keys, sizeof *g->keys);
+    g->keys = NULL;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * park.c - the one way to wait and the one way to wake.
+ *
+ * Why: every primitive sleeps through gort__park and is woken through gort__ready, so the rules
+ * for lost wake-ups stand in one place: the waiter is findable only after its commit function ran
+ * (or under a lock that the commit function releases), and then it is off its stack.
+ * A plain thread takes part through its stand-in G: it sleeps on its M's note instead of switching.
+ * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it.
+ * Threads: park by the waiter; ready by anybody inside.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+static struct gort__m *park_thread(struct gort__m *m, gort__commit commit, void *arg)
+{
+    struct gort__g *g = m->g;
+    gort__commit then = commit;
+    if (!then || then(g, arg))
+        gort__m_sleep(m);
+    gort__g_set(g, GORT_G_RUNNING);
+    return m;
+}
+
+struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason)
+{
+    struct gort__m *m = gort__m_self();
+    struct gort__g *g = m->g;
+    gort__store(&g->reason, (uint8_t)reason, RELAXED);
+    gort__g_set(g, GORT_G_WAITING);
+    if (GORT_UNLIKELY(g->flags & GORT_G_THREAD))
+        return park_thread(m, commit, arg);
+    m->commit = commit;
+    m->commit_arg = arg;
+    gort__switch_away(m, g);
+    return gort__m_self();
+}
+
+void gort__ready(struct gort__m *m, struct gort__g *g)
+{
+    if (GORT_UNLIKELY(gort__sched.fuzz))
+        gort__fuzz_point(m);
+    if (GORT_UNLIKELY(g->flags & GORT_G_THREAD)) {
+        gort__m_wake(g->m);
+        return;
+    }
+    gort__g_set(g, GORT_G_RUNNABLE);
+    if (GORT_LIKELY(m->p != NULL)) {
+        gort__p_put_next(m->p, g);
+    } else {
+        gort__queue_put(g);
+        gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+        gort__wake_if_idle();
+    }
+}
+
+void gort__ready_list(struct gort__m *m, struct gort__glist list)
+{
+    struct gort__g *next;
+    for (struct gort__g *g = list.first; g; g = next) {
+        next = g->link;
+        if (g->flags & GORT_G_THREAD) {
+            gort__m_wake(g->m);
+            continue;
+        }
+        gort__g_set(g, GORT_G_RUNNABLE);
+        if (m->p)
+            gort__p_put(m->p, g);
+        else
+            gort__queue_put(g);
+    }
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc.c - Ps: the list of idle ones, and changing how many there are.
+ *
+ * Why: the number changes only while the world is stopped, so nobody inside the runtime holds a P
+ * then. A thread that is in user code keeps running: if its P goes away it is told through its
+ * attention word and waits for another P at its next call.
+ * Records are never freed during a run: thieves may look at a P that has just been retired.
+ * Invariants: (1) sched.ps[0 .. procs) are in use; (2) a P is in idle_ps exactly if p->m is NULL
+ * (but for a moment while the world is stopped); (3) an idle P's queue is empty.
+ * Threads: `_locked` with sched.lock held; resize by whoever has the world stopped.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sched/sched.h"
+
+struct gort__p *gort__p_idle_get_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__p *p = s->world_word & 1 ? NULL : s->idle_ps;
+    if (p) {
+        s->idle_ps = p->link;
+        gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
+    }
+    return p;
+}
+
+void gort__p_idle_put_locked(struct gort__p *p)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__check(gort__runq_empty(&p->runq));
+    p->m = NULL;
+    p->link = s->idle_ps;
+    s->idle_ps = p;
+    gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+}
+
+void gort__p_take(struct gort__m *m, struct gort__p *p)
+{
+    m->p = p;
+    p->m = m;
+}
+
+/* Makes sched.ps[i]. 0 or -ENOMEM. */
+static int make(int i)
+{
+    struct gort__sched *s = &gort__sched;
+    size_t page = gort__os_page();
+    struct gort__p *p = gort__os_vm_map((sizeof *p + page - 1) / page * page, page);
+    if (!p)
+        return -ENOMEM;
+    p->id = i;
+    p->turn = 1;
+    gort__rand_seed(&p->rand, s->conf.fuzz_seed * 17 + (uint64_t)i + 1);
+    gort__store(&s->ps[i], p, RELEASE); /* pairs with find.c:steal */
+    s->p_made = i + 1;
+    return 0;
+}
+
+/* Takes the P away from the M that holds or is about to hold it. Called with the lock held. */
+static void evict(struct gort__p *p)
+{
+    struct gort__m *m = p->m;
+    p->m = NULL;
+    if (m->next_p == p) {
+        m->next_p = NULL; /* it finds out when it wakes */
+        return;
+    }
+    m->p = NULL;
+    if (m->g != &m->g0) {
+        gort__sched.without_p++;
+        gort__or(&m->attention, GORT_ATT_NO_P, RELEASE); /* pairs with the look at attention in entry.c */
+    }
+}
+
+/* Empties a P that is going out of use. Called with the lock held. */
+static void retire(struct gort__p *p)
+{
+    struct gort__g *g;
+    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
+        gort__queue_put_locked(g);
+    if (p->m)
+        evict(p);
+    gort__g_cache_flush(p);
+    gort__stack_cache_flush(&p->stacks);
+}
+
+int gort__procs_resize(int n)
+{
+    struct gort__sched *s = &gort__sched;
+    while (s->p_made < n)
+        if (make(s->p_made))
+            return -ENOMEM;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    /* All idle ones are listed anew by gort__world_start. */
+    s->idle_ps = NULL;
+    gort__store(&s->idle_count, 0, RELAXED);
+    int old = s->procs;
+    gort__store(&s->procs, n, RELAXED);
+    for (int i = n; i < old; i++)
+        retire(s->ps[i]);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.c - a run from gort_run to its return.
+ *
+ * Why: all state of a run is one structure that is filled at its start and emptied at its end, so
+ * runs can follow one another and leave nothing behind. The calling thread becomes the keeper; the
+ * main goroutine is started like any other, with a larger stack.
+ *
+ * The end. The main goroutine stops the world when it returns: nobody starts or resumes from then
+ * on. The keeper then tells every M that the run is over. Those inside the runtime end their
+ * threads and are joined. One that is in user code (computing, or in a blocking call) is left
+ * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
+ * ends it; it touches nothing but what was left to it. Everything else is unmapped.
+ * Invariants: (1) phase tells plain threads whether there is a run; (2) after teardown no memory of
+ * the run is reachable but that of those left behind.
+ * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define MAIN_STACK ((size_t)8 << 20)
+
+struct gort__sched gort__sched;
+
+static int asked_procs; /* gort_maxprocs before a run; atomic, 0: nobody asked */
+
+static struct {
+    int (*fn)(void *);
+    void *arg;
+    bool returned;
+} main_call; /* of the current run; owned by the keeper until main runs, then by main */
+
+static void on_quit(int signo)
+{
+    (void)signo;
+    gort__warn("SIGQUIT: the goroutines are");
+    gort_dump(2);
+    gort__os_exit_now(2);
+}
+
+static void in_forked_child(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (gort__sched.phase == GORT_PHASE_NONE)
+        return;
+    gort__sched.forked = true;
+    if (m)
+        gort__or(&m->attention, GORT_ATT_FORKED, RELAXED);
+}
+
+void gort__run_done_locked(int result)
+{
+    gort__sched.result = result;
+    gort__sched.main_done = true;
+    gort__keeper_wake_locked();
+}
+
+void gort__run_main_ends(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *m = gort__m_self();
+    if (main_call.returned)
+        m = gort__world_stop(m); /* for good: the keeper takes it from here */
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    if (main_call.returned) {
+        s->world_held = true;
+        gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
+        gort__run_done_locked(s->result);
+    } else {
+        s->main_exited = true;
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+}
+
+static void main_start(void *unused)
+{
+    (void)unused;
+    int result = main_call.fn(main_call.arg);
+    gort__sched.result = result;
+    main_call.returned = true;
+}
+
+/* Starts the main goroutine and the first M. 0 or -errno; everything is undone by teardown. */
+static int start(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__stack_init(s->conf.stack_size);
+    s->gs.object = sizeof(struct gort__g);
+    s->ids = 1;
+    s->fuzz = s->conf.fuzz;
+    gort__arch_fp = gort__arch_fp_read();
+    int err = gort__procs_resize(s->conf.maxprocs);
+    if (err)
+        return err;
+    size_t got;
+    struct gort__g *g = gort__slab_carve(&s->gs, 1, &got);
+    if (!g)
+        return -ENOMEM;
+    g->stack = gort__stack_get(NULL, gort__stack_class(MAIN_STACK));
+    if (!g->stack)
+        return -ENOMEM;
+    g->fn = (void (*)(void))main_start;
+    g->id = s->ids++;
+    g->flags = GORT_G_MAIN;
+    gort__g_name(g, "main");
+    gort__g_set(g, GORT_G_RUNNABLE);
+
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    for (int i = s->procs - 1; i >= 0; i--)
+        gort__p_idle_put_locked(s->ps[i]);
+    s->plain_spawned = 1;
+    gort__queue_put_locked(g);
+    gort__store(&s->phase, GORT_PHASE_ON, RELEASE); /* pairs with entry.c */
+    gort__m_start_locked(gort__p_idle_get_locked(), false);
+    struct gort__m *first = s->wanted_ms;
+    s->wanted_ms = NULL;
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    first->has_thread = true;
+    err = gort__os_thread_start(&first->thread, gort__m_main, first, "gort-0");
+    if (err)
+        first->has_thread = false;
+    return err;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+/* The Ms that were left behind, while the keeper unmaps what is around them. */
+static struct gort__m *orphans;
+
+static bool keep_stack(const char *base, size_t size)
+{
+    for (struct gort__m *m = orphans; m; m = m->link)
+        if (m->g->stack && m->g->stack->base >= base && m->g->stack->base < base + size)
+            return true;
+    return false;
+}
+
+static bool keep_chunk(const struct gort__chunk *c)
+{
+    for (struct gort__m *m = orphans; m; m = m->link) {
+        const char *g = (const char *)m->g, *copy = m->g->copy;
+        if ((g >= c->first && g < c->limit) || (copy >= c->first && copy < c->limit))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the M's thread, or leaves it behind when it is in user code. The run is marked as ended. */
+static void bury(struct gort__m *m)
+{
+    uint32_t open = GORT_FATE_OPEN;
+    if (m->has_thread) {
+        /* Acquire pairs with gort__leave. */
+        if (!gort__load(&m->inside, ACQUIRE) && m->started &&
+            gort__cas(&m->fate, &open, GORT_FATE_ORPHAN, ACQ_REL)) { /* pairs with m.c:gort__m_main */
+            gort__os_thread_detach(m->thread);
+            m->link = orphans;
+            orphans = m;
+            return;
+        }
+        gort__os_thread_join(m->thread);
+    }
+    gort__m_destroy(m);
+}
+
+static void end_threads(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    struct gort__m *all = s->all_ms;
+    for (struct gort__m *m = all; m; m = m->all_next) {
+        m->quit = true;
+        gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__attend */
+    }
+    s->all_ms = s->idle_ms = s->wanted_ms = NULL;
+    gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
+    gort__os_futex_wake(&s->world_word, INT32_MAX);
+    for (struct gort__m *m = all; m; m = m->all_next)
+        gort__m_wake(m);
+    for (struct gort__m *m = all, *next; m; m = next) {
+        next = m->all_next;
+        bury(m);
+    }
+}
+
+/* Plain threads find no run any more; waits until none of them is inside. */
+static void send_away_plain(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->phase, GORT_PHASE_ENDING, RELAXED);
+    for (struct gort__m *m = s->plain_ms; m; m = m->all_next)
+        gort__or(&m->attention, GORT_ATT_NO_RUN, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__os_fence_heavy(); /* pairs with gort__enter */
+    for (bool again = true; again;) {
+        again = false;
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        for (struct gort__m *m = s->plain_ms; m; m = m->all_next) {
+            if (gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+                again = true;
+            else
+                m->g0.keys = NULL, m->g0.handlers = NULL; /* their memory goes with the run */
+        }
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (again)
+            gort__os_nap(50000);
+    }
+}
+
+static void teardown(void)
+{
+    struct gort__sched *s = &gort__sched;
+    size_t page = gort__os_page();
+    gort__stack_destroy(keep_stack);
+    for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
+        gort__slab_destroy(&s->blocks[i], keep_chunk);
+    gort__slab_destroy(&s->gs, keep_chunk);
+    for (int i = 0; i < s->p_made; i++)
+        gort__os_vm_unmap(s->ps[i], (sizeof(struct gort__p) + page - 1) / page * page);
+    orphans = NULL;
+    struct gort__m *plain = s->plain_ms;
+    uint64_t run = s->run;
+    uint32_t word = s->world_word;
+    *s = (struct gort__sched){.plain_ms = plain, .run = run, .world_word = (word + 1) & ~1u, .phase = GORT_PHASE_ENDING};
+    gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
+}
+
+int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
+{
+    struct gort__sched *s = &gort__sched;
+    static bool fork_hook;
+    uint32_t none = GORT_PHASE_NONE;
+    if (s->forked)
+        gort__fatal("gort was called in the child of a fork: the child may only exec");
+    if (!fn)
+        gort__fatal("gort_run: NULL function");
+    if (!gort__cas(&s->phase, &none, GORT_PHASE_STARTING, ACQUIRE)) /* pairs with teardown */
+        return -EBUSY;
+    int saved = *gort__os_errno();
+    int err = gort__conf_load(&s->conf, config);
+    if (err) {
+        gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
+        return err;
+    }
+    int asked = gort__load(&asked_procs, RELAXED);
+    if (asked && !s->conf.maxprocs_set) {
+        s->conf.maxprocs = asked;
+        s->conf.maxprocs_set = true;
+    }
+    gort__os_init();
+    if (!fork_hook)
+        fork_hook = gort__os_at_fork_child(in_forked_child) == 0;
+    gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, gort_dump};
+    gort__store(&s->run, s->run + 1, RELAXED);
+    main_call.fn = fn;
+    main_call.arg = arg;
+    main_call.returned = false;
+    bool quit = gort__os_signal_take(SIGQUIT, on_quit);
+    err = start();
+    if (!err) {
+        gort__keeper_loop();
+        if (!s->world_held)
+            gort__world_stop(NULL);
+    }
+    int result = err ? err : s->result;
+    end_threads();
+    send_away_plain();
+    if (quit)
+        gort__os_signal_give_back(SIGQUIT, on_quit);
+    gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
+    teardown();
+    *gort__os_errno() = saved;
+    return result;
+}
+
+int gort_run(int (*fn)(void *), void *arg)
+{
+    return gort_run_with(NULL, fn, arg);
+}
+
+int gort_maxprocs(int n)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *m = gort__enter();
+    if (n > GORT_MAXPROCS_MAX)
+        n = GORT_MAXPROCS_MAX;
+    if (!m) { /* no run is on: for the next one */
+        int old = gort__load(&asked_procs, RELAXED);
+        if (n >= 1)
+            gort__store(&asked_procs, n, RELAXED);
+        return old ? old : gort__os_cpus();
+    }
+    int old = gort__load(&s->procs, RELAXED);
+    if (n >= 1) {
+        m = gort__world_stop(m);
+        old = s->procs;
+        s->conf.maxprocs_set = true;
+        if (n != old && gort__procs_resize(n))
+            gort__warn("no memory for %d procs: still %d", n, old);
+        gort__world_start(m);
+        m = gort__m_self();
+    }
+    gort__leave(m);
+    return old;
+}

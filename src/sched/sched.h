@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.h - M, P and the scheduler's shared state, for the files of this room.
+ *
+ * The rooms above include verbs.h instead: park, ready, yield, enter and leave are all they need.
+ */
+#ifndef GORT_SRC_SCHED_SCHED_H
+#define GORT_SRC_SCHED_SCHED_H
+
+#include "base/rand.h"
+#include <gort/run.h>
+#include "mem/slab.h"
+#include "mem/lock.h"
+#include "os/os.h"
+#include "sched/conf.h"
+#include "sched/g.h"
+#include "sched/runq.h"
+
+struct gort__p;
+
+/* Runs when a G is off its stack. False: it does not wait after all and is made runnable again. */
+typedef bool (*gort__commit)(struct gort__g *g, void *arg);
+
+/* Why an M should look up at its next entry or exit: bits of gort__m.attention. */
+enum gort__attention {
+    GORT_ATT_WORLD = 1,  /* the world is being stopped */
+    GORT_ATT_NO_P = 2,   /* its P was taken away */
+    GORT_ATT_ENDED = 4,  /* the run is over: end the thread, touch nothing else */
+    GORT_ATT_NO_RUN = 8, /* a plain thread: the run it used is over */
+    GORT_ATT_FORKED = 16 /* this is the child of a fork */
+};
+
+/* At the end of a run: the first of thread and keeper to say so decides. */
+enum gort__fate { GORT_FATE_OPEN, GORT_FATE_ORPHAN /* the thread frees its record */, GORT_FATE_GONE /* the keeper does */ };
+
+/* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
+struct gort__m {
+    /* Touched by every call. */
+    uint32_t inside;    /* 1 while the thread runs our code; atomic, written by the thread (entry.c) */
+    uint32_t attention; /* enum gort__attention; atomic, set by others */
+    struct gort__g *g;  /* whose code runs: a G, or &g0; atomic, written by the thread */
+    struct gort__p *p;  /* NULL: it may not run Gs. Written by the thread, or while it is stopped */
+    gort__commit commit; /* what the next context must do for prev */
+    void *commit_arg;
+    struct gort__g *prev; /* the G that was switched away from */
+    int *err;             /* the thread's errno */
+    struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
+    struct gort__g *handed;   /* a picked G that g0 must see to: bound, or without a stack */
+
+    /* Sleeping and waking: m.c. */
+    uint32_t note GORT_ALIGNED_LINE; /* 0 none, 1 woken, 2 asleep; atomic */
+    bool spinning;                   /* counted in sched.spinning; owned by the thread, or the waker */
+    bool plain;                      /* a plain thread */
+    bool quit;                       /* end the thread instead of running; guarded by sched.lock */
+    bool die;                        /* the G tied to it ended: so does the thread */
+    bool started;                    /* the thread has come to life; atomic */
+    bool has_thread;                 /* false while the keeper has not created it; guarded by sched.lock */
+    uint32_t fate;                   /* enum gort__fate: who sees to the record when the run is over; atomic */
+    bool stopped;                    /* waits for the world to start; guarded by sched.lock */
+    struct gort__p *next_p;          /* the P that the waker hands over; guarded by sched.lock */
+    struct gort__m *link;            /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
+    struct gort__m *all_next;        /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
+    int id;
+    int tid;
+    uintptr_t thread;
+    struct gort__rand rand;
+    struct gort__os_altstack old_altstack;
+    const void *asan_bottom; /* the system stack, for ASan */
+    size_t asan_size;
+    uint64_t run; /* which run it belongs to (plain: used last) */
+    struct gort__g g0; /* the thread's own stack */
+};
+
+/* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
+struct gort__p {
+    struct gort__runq runq;
+    /* Owned by the M that holds the P. */
+    int id GORT_ALIGNED_LINE;
+    uint32_t turn;  /* counts down to the next fair pick (schedule.c) */
+    uint32_t slice; /* counts picks that started a new time slice */
+    uint64_t next_id, end_id;        /* goroutine numbers to give out */
+    struct gort__g *free;            /* idle Gs, last used first */
+    uint32_t free_n;
+    struct gort__g *spare;           /* a full batch of idle Gs (spawn.c), or NULL */
+    char *fresh, *fresh_end;         /* Gs that were never used */
+    struct gort__stack_cache stacks;
+    struct gort__rand rand;
+    uint64_t spawned, exited;        /* atomic, written by the owner; retired Ps keep theirs */
+    uint64_t switches;               /* atomic, written by the owner; for statistics */
+    struct gort__m *m;               /* who holds it; guarded by sched.lock, NULL: idle */
+    struct gort__p *link;            /* in sched.idle_ps; guarded by sched.lock */
+};
+
+/* Everything that is shared. The line of a field's group says who may touch it. */
+struct gort__sched {
+    /* Read at every wake-up, written when Ps or Ms come and go: idle.c. */
+    uint32_t idle_count GORT_ALIGNED_LINE; /* Ps in idle_ps; atomic, written under lock */
+    uint32_t spinning;                     /* Ms that look for work; atomic */
+    uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
+    uint32_t queued;                       /* Gs in queue; atomic, written under lock */
+
+    /* Guarded by lock. */
+    struct gort__lock lock GORT_ALIGNED_LINE; /* rank GORT_RANK_SCHED */
+    struct gort__glist queue;       /* the global run queue */
+    struct gort__p *idle_ps;        /* last idle first */
+    struct gort__m *idle_ms;        /* last idle first */
+    struct gort__m *wanted_ms;      /* records whose thread the keeper is to create */
+    struct gort__m *dead_ms;        /* whose threads have ended or are about to: to be joined */
+    struct gort__m *all_ms;         /* all of this run's threads */
+    struct gort__m *plain_ms;       /* all attached plain threads */
+    int m_count, m_next_id;
+    int without_p;                  /* Ms that run user code without a P */
+    int plain_users;                /* plain threads alive that used this run */
+    int procs;                      /* maxprocs now; atomic, for readers without the lock */
+    struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
+    int p_made;
+    bool forked;          /* this is the child of a fork; set once */
+
+    /* The world (world.c). */
+    uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
+    uint32_t world_event; /* changes whenever an M stops or gives up a P meanwhile; futex */
+    uint32_t world_word;  /* 1 while the world is stopped or stopping; futex */
+
+    /* The run (run.c, keeper.c). */
+    uint32_t phase;       /* enum gort__phase; atomic */
+    uint32_t keeper_word; /* changes when the keeper has something to do; futex */
+    bool keeper_asleep;   /* guarded by lock */
+    bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
+    bool world_held;      /* main stopped the world for good; guarded by lock */
+    bool main_exited;     /* main called gort_exit; guarded by lock */
+    int result;
+    uint64_t run;         /* counts runs; atomic */
+    uint64_t ids;         /* goroutine numbers given to Ps; atomic */
+    uint64_t plain_spawned; /* Gs started by plain threads; guarded by lock */
+    struct gort__conf conf;
+    struct gort__slab gs;   /* all Gs */
+    struct gort__lock free_lock;  /* rank GORT_RANK_GFREE; guards free_batches and loose */
+    struct gort__g *free_batches; /* batches of idle Gs */
+    struct gort__g *loose;        /* single idle Gs */
+    struct gort__slab blocks[4];  /* 128, 256, 512, 1024 bytes: copied arguments, keys, exit handlers */
+};
+extern struct gort__sched gort__sched;
+
+enum gort__phase { GORT_PHASE_NONE, GORT_PHASE_STARTING, GORT_PHASE_ON, GORT_PHASE_ENDING };
+
+static inline struct gort__m *gort__m_self(void)
+{
+    return gort__arch_self();
+}
+
+/* --- entry.c ---------------------------------------------------------------------------------- */
+void gort__attend(struct gort__m *m); /* with inside set: does what attention asks for */
+
+/* --- schedule.c ------------------------------------------------------------------------------- */
+void gort__schedule_loop(struct gort__m *m); /* on g0; returns when the thread is to end */
+struct gort__g *gort__pick_local(struct gort__p *p);
+void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
+void gort__switch_away(struct gort__m *m, struct gort__g *g); /* to the next G, or to g0 */
+void gort__switch_finish(void);                               /* first thing on a new stack */
+void gort__start_here(void);                                  /* the entry of every goroutine */
+bool gort__give_stack(struct gort__p *p, struct gort__g *g);
+
+/* --- spawn.c, exit.c -------------------------------------------------------------------------- */
+struct gort__g *gort__g_new(struct gort__p *p); /* an idle G; p NULL: for a plain thread. NULL: no memory */
+void gort__g_free(struct gort__p *p, struct gort__g *g); /* its stack is gone already */
+void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
+void gort__g_cache_flush(struct gort__p *p);
+void gort__g_name(struct gort__g *g, const char *name);
+void gort__g_cleanup(struct gort__g *g); /* exit handlers, keys, copied argument; inside */
+void gort__keys_destroy(struct gort__g *g); /* key.c */
+uint64_t gort__g_count(void);
+__attribute__((noreturn)) void gort__g_end(void); /* the running G ends */
+void *gort__block_get(size_t size);               /* up to 1024 bytes, 16-byte aligned; NULL: no memory */
+void gort__block_put(void *block, size_t size);
+
+/* --- queue.c: the global queue ---------------------------------------------------------------- */
+void gort__queue_put_locked(struct gort__g *g);
+void gort__queue_put_list_locked(struct gort__glist list);
+struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most); /* returns one, the rest into p */
+void gort__queue_put(struct gort__g *g);
+void gort__p_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */
+void gort__p_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
+
+/* --- find.c, idle.c --------------------------------------------------------------------------- */
+struct gort__g *gort__find(struct gort__m *m); /* on g0, with a P; NULL: the thread is to end */
+bool gort__p_has_work(void);                   /* any P's queue, or the global one */
+void gort__idle(struct gort__m *m);             /* nothing to run: sleeps, comes back with a P or to end */
+void gort__wake_p(void);                       /* gets one more M to look for work */
+void gort__spin_stop(struct gort__m *m);       /* it found work */
+static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-write that published work */
+{
+    gort__arch_fence_after_rmw();
+    if (GORT_UNLIKELY(gort__load(&gort__sched.idle_count, RELAXED) != 0) &&
+        gort__load(&gort__sched.spinning, RELAXED) == 0)
+        gort__wake_p();
+}
+
+/* --- m.c: threads ----------------------------------------------------------------------------- */
+/* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
+struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
+void gort__m_stop(struct gort__m *m);                        /* sleeps until handed a P, or quit */
+void gort__m_sleep(struct gort__m *m);
+bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
+void gort__m_wake(struct gort__m *m);
+void gort__m_main(void *m); /* the thread */
+struct gort__m *gort__m_make(bool plain);
+void gort__m_destroy(struct gort__m *m);
+void gort__p_handoff(struct gort__m *m);  /* gives up m's P to whoever can use it */
+void gort__p_regain(struct gort__m *m);   /* m's G runs without a P: waits for one */
+void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
+bool gort__wait_for_locked(struct gort__m *m); /* false: the thread is to end */
+
+/* --- proc.c: Ps ------------------------------------------------------------------------------- */
+struct gort__p *gort__p_idle_get_locked(void);
+void gort__p_idle_put_locked(struct gort__p *p);
+void gort__p_take(struct gort__m *m, struct gort__p *p);
+int gort__procs_resize(int n); /* the world is stopped; 0 or -ENOMEM */
+
+/* --- keeper.c: the thread that called gort_run ------------------------------------------------ */
+void gort__keeper_wake_locked(void);
+void gort__keeper_loop(void);
+void gort__deadlock_check_locked(void);
+
+/* --- run.c ----------------------------------------------------------------------------------- */
+void gort__run_main_ends(void); /* the main goroutine ends */
+void gort__run_done_locked(int result); /* main returned, or the last goroutine ended */
+
+/* --- world.c ---------------------------------------------------------------------------------- */
+struct gort__m *gort__world_stop(struct gort__m *self); /* self NULL: the keeper. Returns self's M */
+void gort__world_start(struct gort__m *self);
+void gort__world_wait(struct gort__m *m); /* attention said so */
+void gort__world_event(void);
+
+/* --- fuzz.c ----------------------------------------------------------------------------------- */
+size_t gort__dump_who(char *buf, size_t size); /* dump.c: the calling goroutine; 0 in a plain thread */
+void gort__fuzz_point(struct gort__m *m); /* perhaps a delay; with fuzzing on only */
+bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * schedule.c - choosing the next goroutine and changing to it: the only place that switches stacks.
+ *
+ * Why: a goroutine that stops changes directly to the next one when its P has one at hand; only
+ * when there is none, or something special is to be done, does it change to the thread's own stack
+ * (g0), where gort__schedule_loop looks for work or sleeps. What must wait until a goroutine is off
+ * its stack (releasing a channel's lock, queueing it, freeing it) is a commit function that the
+ * next context runs first thing: before that, nobody else can resume the stack that is still in use.
+ *
+ *     G1 --switch_to--> G2: switch_finish runs G1's commit, then G2 goes on
+ *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
+ *
+ * Fairness: every 61st pick looks at the global queue first, then at the ring, and only then at
+ * `next`; so neither a full ring nor two goroutines that ready each other for ever (through `next`,
+ * which inherits the time slice) keep others from running.
+ * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
+ * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g.
+ * Threads: each function by an M for itself, inside.
+ */
+#include "base/fatal.h"
+#include "mem/sanitize.h"
+#include "sched/switch_san.h"
+#include "sched/verbs.h"
+
+#define FAIR_EVERY 61
+
+static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
+{
+    p->turn = FAIR_EVERY;
+    if (GORT_UNLIKELY(gort__sched.fuzz))
+        p->turn = 1 + gort__rand_below(&p->rand, 8);
+    struct gort__g *g = NULL;
+    if (gort__load(&gort__sched.queued, RELAXED))
+        g = gort__queue_take(p, 1);
+    if (!g)
+        g = gort__runq_get(&p->runq);
+    return g ? g : gort__runq_get_next(&p->runq);
+}
+
+struct gort__g *gort__pick_local(struct gort__p *p)
+{
+    if (GORT_UNLIKELY(--p->turn == 0))
+        return pick_fair(p);
+    struct gort__g *g = gort__runq_get_next(&p->runq);
+    if (g)
+        return g;
+    g = gort__runq_get(&p->runq);
+    if (g)
+        p->slice++;
+    return g;
+}
+
+/* A G that first runs gets its stack now; false when there is no memory. */
+bool gort__give_stack(struct gort__p *p, struct gort__g *g)
+{
+    struct gort__stack *s = g->stack;
+    if (!s)
+        s = gort__stack_get(&p->stacks, gort__stack_class(0));
+    if (GORT_UNLIKELY(!s))
+        return false;
+    g->stack = s;
+    gort__arch_make(&g->ctx, gort__stack_hi(s), gort__start_here);
+    gort__san_fiber_make(g);
+    return true;
+}
+
+/* g can be changed to at once, from any stack. */
+static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
+{
+    if (GORT_UNLIKELY(g->flags & GORT_G_BOUND))
+        return false;
+    return g->ctx.sp || gort__give_stack(p, g);
+}
+
+void gort__switch_finish(void)
+{
+    struct gort__m *m = gort__m_self();
+    struct gort__g *g = m->g;
+    gort__san_arrived(m, g);
+    *m->err = g->err;
+    gort__commit commit = m->commit;
+    if (commit) {
+        struct gort__g *prev = m->prev;
+        m->commit = NULL;
+        if (GORT_UNLIKELY(gort__sched.fuzz))
+            gort__fuzz_point(m);
+        if (!commit(prev, m->commit_arg))
+            gort__ready(m, prev);
+    }
+}
+
+void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+{
+    from->err = *m->err;
+    m->prev = from;
+    gort__store(&m->g, to, RELAXED);
+    if (to != &m->g0) {
+        gort__store(&to->m, m, RELAXED);
+        gort__g_set(to, GORT_G_RUNNING);
+        m->p->switches++;
+    }
+    gort__san_leave(m, from, to);
+    gort__arch_switch(&from->ctx, &to->ctx);
+    gort__switch_finish();
+}
+
+void gort__switch_away(struct gort__m *m, struct gort__g *g)
+{
+    struct gort__g *next = NULL;
+    if (GORT_LIKELY(!m->locked_g && !gort__load(&m->attention, RELAXED))) {
+        next = gort__pick_local(m->p);
+        if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
+            m->handed = next;
+            next = NULL;
+        }
+    }
+    gort__switch_to(m, g, next ? next : &m->g0);
+}
+
+/* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
+static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
+{
+    if (g->ctx.sp || gort__give_stack(m->p, g))
+        return true;
+    gort__queue_put(g);
+    gort__os_nap(1000000);
+    return false;
+}
+
+void gort__schedule_loop(struct gort__m *m)
+{
+    for (;;) {
+        struct gort__g *g;
+        if (m->die)
+            return;
+        if (m->locked_g) {
+            if (!gort__wait_for_locked(m))
+                return;
+            g = m->locked_g;
+        } else {
+            g = gort__find(m);
+            if (!g)
+                return;
+            if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
+                gort__run_bound(m, g);
+                continue;
+            }
+            if (!stack_or_requeue(m, g))
+                continue;
+        }
+        if (m->spinning)
+            gort__spin_stop(m);
+        gort__switch_to(m, &m->g0, g);
+    }
+}
+
+static bool commit_yield_ring(struct gort__g *g, void *arg)
+{
+    (void)arg;
+    gort__p_put(gort__m_self()->p, g);
+    if (gort__load(&gort__sched.procs, RELAXED) > 1) {
+        gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+        gort__wake_if_idle();
+    }
+    return true;
+}
+
+static bool commit_yield_queue(struct gort__g *g, void *arg)
+{
+    (void)arg;
+    gort__queue_put(g);
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
+    return true;
+}
+
+struct gort__m *gort__yield(struct gort__m *m)
+{
+    struct gort__g *g = m->g, *next;
+    if (GORT_UNLIKELY(!m->p)) {
+        gort__os_thread_yield();
+        return m;
+    }
+    bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
+    next = gort__pick_local(m->p);
+    if (!next && queued)
+        next = gort__queue_take(m->p, UINT32_MAX);
+    if (!next)
+        return m; /* nobody else wants to run here */
+    /* While there is a global queue, yielding means its tail: everybody takes turns. */
+    m->commit = queued || m->locked_g ? commit_yield_queue : commit_yield_ring;
+    gort__g_set(g, GORT_G_RUNNABLE);
+    if (GORT_UNLIKELY(m->locked_g || !ready_to_run(m->p, next))) {
+        m->handed = next;
+        next = &m->g0;
+    }
+    gort__switch_to(m, g, next);
+    return gort__m_self();
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * self.c - the public calls about goroutines: start one, yield, who am I, tie me to my thread.
+ *
+ * Why: these only bracket the room's verbs with entry and exit and check what the caller gave.
+ * Threads: goroutines and plain threads.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <gort/errno.h>
+#include <gort/typed.h>
+#include <gort/version.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+int gort_go(void (*fn)(void *), void *arg)
+{
+    return gort_go_with(NULL, fn, arg);
+}
+
+int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
+{
+    if (GORT_UNLIKELY(!fn))
+        gort__fatal("gort_go: NULL function");
+    struct gort__m *m = gort__enter();
+    if (GORT_UNLIKELY(!m))
+        return -ESRCH;
+    uintptr_t word = (uintptr_t)arg;
+    int err = gort__go(m, attr, (void (*)(void))fn, &word, 1);
+    gort__leave(m);
+    return err;
+}
+
+int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3,
+                 uintptr_t a4, uintptr_t a5)
+{
+    if (GORT_UNLIKELY(!fn))
+        gort__fatal("GORT_GO: NULL function");
+    struct gort__m *m = gort__enter();
+    if (GORT_UNLIKELY(!m))
+        return -ESRCH;
+    uintptr_t args[6] = {a0, a1, a2, a3, a4, a5};
+    int err = gort__go(m, NULL, fn, args, nargs);
+    gort__leave(m);
+    return err;
+}
+
+int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
+{
+    if (!fn)
+        gort__fatal("gort_go_copy: NULL function");
+    if (len > GORT_GO_COPY_MAX)
+        return -EINVAL;
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return -ESRCH;
+    size_t size = len ? len : 1;
+    void *copy = gort__block_get(size);
+    int err = -ENOMEM;
+    if (copy) {
+        if (len)
+            memcpy(copy, arg, len);
+        uintptr_t args[2] = {(uintptr_t)copy, size};
+        err = gort__go_owning(m, (void (*)(void))fn, args, copy);
+        if (err)
+            gort__block_put(copy, size);
+    }
+    gort__leave(m);
+    return err;
+}
+
+int gort_yield(void)
+{
+    struct gort__m *m = gort__enter();
+    if (GORT_UNLIKELY(!m)) {
+        gort__os_thread_yield();
+        return 0;
+    }
+    m = gort__yield(m);
+    gort__leave(m);
+    return 0;
+}
+
+/* The calling goroutine, or NULL in a plain thread. */
+static struct gort__g *self(void)
+{
+    struct gort__m *m = gort__m_self();
+    return m && m->g && !(m->g->flags & GORT_G_THREAD) ? m->g : NULL;
+}
+
+uint64_t gort_id(void)
+{
+    struct gort__g *g = self();
+    return g ? g->id : 0;
+}
+
+const char *gort_name(void)
+{
+    struct gort__g *g = self();
+    return g && (g->flags & GORT_G_NAMED) ? g->name : "";
+}
+
+void gort_set_name(const char *name)
+{
+    struct gort__g *g = self();
+    if (g)
+        gort__g_name(g, name);
+}
+
+size_t gort_count(void)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return 0;
+    size_t n = (size_t)gort__g_count();
+    gort__leave(m);
+    return n;
+}
+
+void gort_lock_thread(void)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return;
+    struct gort__g *g = m->g;
+    if (!(g->flags & GORT_G_THREAD) && g->lock_depth++ == 0) {
+        g->flags |= GORT_G_BOUND;
+        g->bound_m = m;
+        m->locked_g = g;
+    }
+    gort__leave(m);
+}
+
+void gort_unlock_thread(void)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return;
+    struct gort__g *g = m->g;
+    if (!(g->flags & GORT_G_THREAD)) {
+        if (!g->lock_depth)
+            gort__fatal("gort_unlock_thread without gort_lock_thread");
+        if (--g->lock_depth == 0) {
+            g->flags &= (uint16_t)~GORT_G_BOUND;
+            g->bound_m = NULL;
+            m->locked_g = NULL;
+        }
+    }
+    gort__leave(m);
+}
+
+int *gort_priv_errno(void)
+{
+    return gort__os_errno();
+}
+
+const char *gort_version(void)
+{
+    return GORT_VERSION_STRING;
+}
+
+const char *gort_strerror(int err)
+{
+    if (err < 0 && err != INT32_MIN)
+        err = -err;
+    switch (err) {
+    case 0:
+        return "success";
+    case EBUSY:
+        return "a run is on already";
+    case ESRCH:
+        return "no run is on: call it from inside gort_run";
+    case ECANCELED:
+        return "the context was cancelled";
+    case ETIMEDOUT:
+        return "the deadline has passed";
+    case EAGAIN:
+        return "not possible right now";
+    case EPIPE:
+        return "the other side is closed";
+    default: {
+        const char *text = strerrordesc_np(err);
+        return text ? text : "unknown error";
+    }
+    }
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn.c - starting goroutines: a record, its arguments, a place in the queue.
+ *
+ * Why: a started goroutine is 256 bytes and a queue entry; its stack comes when it first runs
+ * (schedule.c), because the first touch of fresh memory costs more than everything else together.
+ * Records go through each P's own list, the last used first, in batches of 64 between Ps:
+ *
+ *     P:       free (0..63)  spare (0 or a full batch)  fresh (never used, adjacent)
+ *     shared:  batches of 64, then new ones carved from the slab
+ *
+ * so neither a P that only starts nor one that only ends goroutines takes a lock each time. Fresh
+ * records are handed out by address, untouched, so that each line is fetched just once.
+ * For each new record address space for a default stack is reserved: if gort_go succeeds, the
+ * goroutine can run.
+ * Threads: with a P by the M that holds it; without one (plain threads) under free_lock.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define BATCH 64
+
+/* Batches are linked through this field of their first G. */
+static struct gort__g **batch_link(struct gort__g *batch)
+{
+    return (struct gort__g **)(void *)&batch->wait_slot;
+}
+
+/* Up to n new records; NULL: no memory. */
+static struct gort__g *carve(size_t n, size_t *got)
+{
+    if (gort__stack_reserve(n))
+        return NULL;
+    struct gort__g *gs = gort__slab_carve(&gort__sched.gs, n, got);
+    if (!gs)
+        *got = 0;
+    if (*got < n)
+        gort__stack_unreserve(n - *got);
+    return gs;
+}
+
+static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    struct gort__g *g = s->free_batches;
+    if (g)
+        s->free_batches = *batch_link(g);
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    if (g) {
+        p->free = g->link;
+        p->free_n = BATCH - 1;
+        return g;
+    }
+    size_t got;
+    g = carve(BATCH, &got);
+    if (g) {
+        p->fresh = (char *)(g + 1);
+        p->fresh_end = (char *)(g + got);
+    }
+    return g;
+}
+
+static GORT_NOINLINE struct gort__g *new_plain(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    if (!s->loose && s->free_batches) {
+        s->loose = s->free_batches;
+        s->free_batches = *batch_link(s->loose);
+    }
+    struct gort__g *g = s->loose;
+    if (g)
+        s->loose = g->link;
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    size_t got;
+    return g ? g : carve(1, &got);
+}
+
+struct gort__g *gort__g_new(struct gort__p *p)
+{
+    if (GORT_UNLIKELY(!p))
+        return new_plain();
+    struct gort__g *g = p->free;
+    if (GORT_LIKELY(g != NULL)) {
+        p->free = g->link;
+        p->free_n--;
+        return g;
+    }
+    if (p->spare) {
+        g = p->spare;
+        p->spare = NULL;
+        p->free = g->link;
+        p->free_n = BATCH - 1;
+        return g;
+    }
+    if (p->fresh < p->fresh_end) {
+        g = (struct gort__g *)(void *)p->fresh;
+        p->fresh += sizeof *g;
+        return g;
+    }
+    return new_slow(p);
+}
+
+static GORT_NOINLINE void share_batch(struct gort__g *batch)
+{
+    gort__lock_take(&gort__sched.free_lock, GORT_RANK_GFREE);
+    *batch_link(batch) = gort__sched.free_batches;
+    gort__sched.free_batches = batch;
+    gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
+}
+
+void gort__g_free(struct gort__p *p, struct gort__g *g)
+{
+    gort__g_set(g, GORT_G_IDLE);
+    g->link = p->free;
+    p->free = g;
+    if (GORT_LIKELY(++p->free_n < BATCH))
+        return;
+    if (p->spare)
+        share_batch(p->spare);
+    p->spare = p->free;
+    p->free = NULL;
+    p->free_n = 0;
+}
+
+void gort__g_cache_flush(struct gort__p *p)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    if (p->spare) {
+        *batch_link(p->spare) = s->free_batches;
+        s->free_batches = p->spare;
+        p->spare = NULL;
+    }
+    while (p->free) {
+        struct gort__g *g = p->free;
+        p->free = g->link;
+        g->link = s->loose;
+        s->loose = g;
+    }
+    p->free_n = 0;
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+}
+
+uint64_t gort__g_count(void)
+{
+    struct gort__sched *s = &gort__sched;
+    uint64_t live = gort__load(&s->plain_spawned, RELAXED);
+    for (int i = 0; i < GORT_MAXPROCS_MAX; i++) {
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        if (!p)
+            break;
+        /* Ends first: a goroutine that starts and ends meanwhile must not be missed only once. */
+        live -= gort__load(&p->exited, ACQUIRE); /* pairs with exit.c */
+        live += gort__load(&p->spawned, RELAXED);
+    }
+    return live;
+}
+
+static GORT_NOINLINE void more_ids(struct gort__p *p)
+{
+    p->next_id = gort__add(&gort__sched.ids, 256, RELAXED);
+    p->end_id = p->next_id + 256;
+}
+
+void gort__g_name(struct gort__g *g, const char *name)
+{
+    size_t n = name ? strnlen(name, sizeof g->name - 1) : 0;
+    for (size_t i = 0; i < n; i++)
+        gort__store(&g->name[i], name[i], RELAXED);
+    gort__store(&g->name[n], '\0', RELAXED);
+    g->flags |= GORT_G_NAMED;
+}
+
+/* What only some starts need: a name, a stack of another size. 0 or -errno. */
+static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
+{
+    uint8_t log2 = gort__stack_class(attr->stack_size);
+    if (!log2)
+        return -EINVAL;
+    if (attr->stack_size && log2 != gort__stack_class(0)) {
+        g->stack = gort__stack_get(NULL, log2);
+        if (!g->stack)
+            return -ENOMEM;
+    }
+    if (attr->name)
+        gort__g_name(g, attr->name);
+    return 0;
+}
+
+/* A G from a plain thread goes through the global queue. */
+static GORT_NOINLINE void publish_plain(struct gort__g *g)
+{
+    struct gort__sched *s = &gort__sched;
+    g->id = gort__add(&s->ids, 1, RELAXED);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->plain_spawned, s->plain_spawned + 1, RELAXED);
+    gort__queue_put_locked(g);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
+}
+
+/* A record with its function and its first words. NULL: no memory. */
+static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs)
+{
+    struct gort__g *g = gort__g_new(m->p);
+    if (GORT_UNLIKELY(!g))
+        return NULL;
+    gort__check(g->state == GORT_G_IDLE);
+    g->ctx.sp = NULL;
+    g->flags = 0;
+    g->stack = NULL;
+    g->err = 0;
+    g->fn = fn;
+    for (int i = 0; i < nargs; i++)
+        g->arg[i] = args[i];
+    g->context = m->g->context;
+    gort__store(&g->parent, m->g->id, RELAXED);
+    return g;
+}
+
+/* Into a queue: from now on it may run and end at any moment. */
+static inline void publish(struct gort__m *m, struct gort__g *g)
+{
+    struct gort__p *p = m->p;
+    gort__g_set(g, GORT_G_RUNNABLE);
+    if (GORT_UNLIKELY(!p)) {
+        publish_plain(g);
+        return;
+    }
+    if (GORT_UNLIKELY(p->next_id == p->end_id))
+        more_ids(p);
+    gort__store(&g->id, p->next_id++, RELAXED);
+    gort__store(&p->spawned, p->spawned + 1, RELAXED);
+    gort__p_put_next(p, g);
+}
+
+int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs)
+{
+    struct gort__g *g = prepare(m, fn, args, nargs);
+    if (GORT_UNLIKELY(!g))
+        return -ENOMEM;
+    if (GORT_UNLIKELY(attr != NULL)) {
+        int err = apply(attr, g);
+        if (err) {
+            gort__g_discard(m->p, g);
+            return err;
+        }
+    }
+    publish(m, g);
+    return 0;
+}
+
+int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block)
+{
+    struct gort__g *g = prepare(m, fn, args, 2);
+    if (!g)
+        return -ENOMEM;
+    g->copy = block;
+    g->flags |= GORT_G_CLEANUP;
+    publish(m, g);
+    return 0;
+}
+
+/* A record that was taken but never started. */
+void gort__g_discard(struct gort__p *p, struct gort__g *g)
+{
+    struct gort__sched *s = &gort__sched;
+    if (p) {
+        g->link = p->free; /* the batch rules of gort__g_free, without the change of state */
+        g->state = GORT_G_DEAD;
+        gort__g_free(p, g);
+        return;
+    }
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    g->link = s->loose;
+    s->loose = g;
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verbs.h - what the rooms above may ask of the scheduler. A new primitive needs nothing else.
+ *
+ * Every public call that touches shared state is bracketed by gort__enter and gort__leave. Between
+ * them the thread is "inside": it is not preempted, the world stops only at the next look at
+ * attention, and locks of the runtime may be held. User code is only ever called outside.
+ */
+#ifndef GORT_SRC_SCHED_VERBS_H
+#define GORT_SRC_SCHED_VERBS_H
+
+#include "os/fence.h"
+#include "sched/sched.h"
+
+struct gort__m *gort__enter_plain(void);
+
+/*
+ * The calling thread's M; its `g` is the caller: a goroutine, or the stand-in for a plain thread
+ * (GORT_G_THREAD), which can park and be readied just the same. NULL: a plain thread and no run is
+ * on, or no memory to attach it.
+ */
+static inline struct gort__m *gort__enter(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (GORT_UNLIKELY(!m))
+        return gort__enter_plain();
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
+        return gort__enter_plain();
+    return m;
+}
+
+void gort__leave_slow(struct gort__m *m);
+
+/* m: the M of the calling thread now; after a park that may not be the one that entered. */
+static inline void gort__leave(struct gort__m *m)
+{
+    gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
+    gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
+        gort__leave_slow(m);
+}
+
+/*
+ * The calling goroutine (or plain thread) waits until gort__ready(g) is called for it. commit runs
+ * once it is off its stack: that is the place to unlock what its waker needs. Returns the M it is
+ * on now. Inside, no lock held but what commit releases.
+ */
+struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason);
+
+/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside. */
+void gort__ready(struct gort__m *m, struct gort__g *g);
+/* The same for many, linked: they go to the tail, and other Ps are told. */
+void gort__ready_list(struct gort__m *m, struct gort__glist list);
+
+/* Lets others run first; returns the M it is on now. Inside. */
+struct gort__m *gort__yield(struct gort__m *m);
+
+/* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
+int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
+/* The same with two words and a block (gort__block_get of args[1] bytes) that lives until fn returns. */
+int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block);
+
+#endif

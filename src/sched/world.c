@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * world.c - stopping the world: nobody but the stopper is inside the runtime.
+ *
+ * How: the stopper raises the attention of every M and then, through a heavy fence, makes sure that
+ * each of them either sees it or is seen. An M in user code (inside is 0) counts as stopped: its
+ * next call looks at attention first and waits here. An M inside comes to a look at attention soon:
+ * at its exit, or in the search for work. So user code that never calls us stops nobody.
+ *
+ * Proof: M writes inside and reads attention, with a light fence between; the stopper writes
+ * attention and reads inside, with a heavy fence between. By the contract of the fences (os.h) not
+ * both miss the other's write. If M sees attention, it waits in gort__world_wait before it touches
+ * anything shared. If the stopper sees inside == 0, M is in user code, and its next entry is ordered
+ * after the heavy fence, so it sees attention.
+ *
+ * world_word is odd while the world is stopped (or about to be); its value tells one stop from the
+ * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
+ * Threads: one stopper at a time (world_busy).
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+void gort__world_event(void)
+{
+    gort__add(&gort__sched.world_event, 1, RELEASE); /* pairs with all_stopped's caller */
+    gort__os_futex_wake(&gort__sched.world_event, 1);
+}
+
+void gort__world_wait(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    for (;;) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        uint32_t word = s->world_word;
+        if (!(word & 1)) {
+            gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
+            gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+            return;
+        }
+        m->stopped = true;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__world_event();
+        gort__os_futex_wait(&s->world_word, word, INT64_MAX);
+    }
+}
+
+/* Every M that holds a P, self aside, waits here or is in user code. */
+static bool all_stopped(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
+    bool all = true;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    for (struct gort__m *m = s->all_ms; m && all; m = m->all_next) {
+        bool holds_p = m->p || m->next_p;
+        if (m != self && holds_p && !m->stopped && gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+            all = false;
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return all;
+}
+
+struct gort__m *gort__world_stop(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
+    while (gort__xchg(&s->world_busy, 1, ACQUIRE)) { /* pairs with gort__world_start */
+        if (self && self->p)
+            self = gort__yield(self);
+        else
+            gort__os_nap(100000);
+        if (self && gort__load(&self->attention, RELAXED)) {
+            gort__attend(self);
+            self = gort__m_self();
+        }
+    }
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->world_word, s->world_word + 1, RELAXED);
+    for (struct gort__m *m = s->all_ms; m; m = m->all_next)
+        if (m != self)
+            gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
+    for (;;) {
+        uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
+        if (all_stopped(self))
+            return self;
+        gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
+    }
+}
+
+/* Gives every P that nobody holds to an M if it has work, else to the idle list. Lock held. */
+static struct gort__m *distribute_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *wake = NULL;
+    s->idle_ps = NULL;
+    gort__store(&s->idle_count, 0, RELAXED);
+    for (int i = s->procs - 1; i >= 0; i--) {
+        struct gort__p *p = s->ps[i];
+        if (p->m)
+            continue;
+        if (gort__runq_empty(&p->runq)) {
+            gort__p_idle_put_locked(p);
+            continue;
+        }
+        struct gort__m *m = gort__m_start_locked(p, false);
+        if (m) {
+            m->link = wake;
+            wake = m;
+        }
+    }
+    return wake;
+}
+
+void gort__world_start(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
+    for (struct gort__m *m = s->all_ms; m; m = m->all_next) {
+        m->stopped = false;
+        gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
+    }
+    struct gort__m *wake = distribute_locked();
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__os_futex_wake(&s->world_word, INT32_MAX);
+    while (wake) {
+        struct gort__m *next = wake->link;
+        gort__m_wake(wake);
+        wake = next;
+    }
+    gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
+    (void)self;
+    if (gort__p_has_work()) {
+        gort__fence(SEQ_CST); /* pairs with idle.c */
+        gort__wake_if_idle();
+    }
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * os.c - the contract of src/os/os.h, function by function, on each path that this kernel offers and
+ * on the ones that force.h makes us take.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "os/fence.h"
+#include "os/force.h"
+#include "os/os.h"
+#include "test.h"
+
+#define MS            INT64_C(1000000)
+#define ALTSTACK_SIZE 65536
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static bool dies_writing(volatile char *at)
+{
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* the sanitizers have one */
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        *at = 1;
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void check_guard(void)
+{
+    size_t page = gort__os_page();
+    char *p = gort__os_vm_map(8 * page, page);
+    CHECK(p);
+    memset(p, 7, 8 * page);
+    errno = 4711;
+    CHECK_EQ(gort__os_vm_guard(p + 2 * page, 2 * page), 0);
+    CHECK_EQ(errno, 4711);
+    CHECK(dies_writing(p + 2 * page));
+    CHECK(dies_writing(p + 4 * page - 1));
+    CHECK(!dies_writing(p + 2 * page - 1));
+    CHECK(!dies_writing(p + 4 * page));
+    CHECK_EQ(p[2 * page - 1], 7);
+    CHECK_EQ(p[4 * page], 7);
+    gort__os_vm_discard(p, 2 * page);
+    gort__os_vm_discard(p + 4 * page, 4 * page);
+    CHECK(dies_writing(p + 3 * page)); /* giving memory back beside it leaves the guard */
+    gort__os_vm_unmap(p, 8 * page);
+}
+
+TEST(guard_as_the_kernel_can)
+{
+    gort__os_init();
+    check_guard();
+}
+
+TEST(guard_by_mprotect)
+{
+    gort__os_force.no_guard_install = true;
+    gort__os_init();
+    check_guard();
+}
+
+TEST(guard_without_init)
+{
+    check_guard();
+}
+
+TEST(guard_costs_no_mapping)
+{
+    size_t page = gort__os_page(), n = 200;
+    if (test_under_emulator())
+        SKIP("the emulator has its own mappings");
+    gort__os_init();
+    char *p = gort__os_vm_map(2 * n * page, page);
+    CHECK(p);
+    if (madvise(p, page, 102 /* MADV_GUARD_INSTALL */) != 0)
+        SKIP("this kernel cannot");
+    int before = test_vma_count();
+    for (size_t i = 0; i < n; i++)
+        CHECK_EQ(gort__os_vm_guard(p + 2 * i * page, page), 0);
+    CHECK_LT(test_vma_count() - before, 20);
+    gort__os_force.no_guard_install = true;
+    gort__os_init();
+    char *q = gort__os_vm_map(2 * n * page, page);
+    before = test_vma_count();
+    for (size_t i = 0; i < n; i++)
+        CHECK_EQ(gort__os_vm_guard(q + 2 * i * page, page), 0);
+    CHECK_GE(test_vma_count() - before, n); /* the other path was taken */
+}
+
+TEST(guard_in_locked_memory)
+{
+    size_t page = gort__os_page();
+    if (test_under_emulator())
+        SKIP("qemu says yes to advice that it does not follow");
+    gort__os_init();
+    char *p = gort__os_vm_map(4 * page, page);
+    if (mlock(p, 4 * page) != 0)
+        SKIP("no right to lock memory");
+    memset(p, 7, 4 * page);
+    CHECK_EQ(gort__os_vm_guard(p, page), 0);
+    CHECK(dies_writing(p));
+    gort__os_vm_discard(p + page, page);
+    CHECK_EQ(p[page], 0);
+    CHECK_EQ(p[2 * page - 1], 0);
+    CHECK_EQ(p[2 * page], 7);
+}
+
+TEST(map_aligns)
+{
+    size_t page = gort__os_page();
+    gort__os_init();
+    for (size_t align = page; align <= (size_t)64 << 20; align *= 2)
+        for (size_t size = page; size <= 64 * page; size *= 4) {
+            errno = 4711;
+            char *p = gort__os_vm_map(size, align);
+            CHECK(p);
+            CHECK_EQ((uintptr_t)p % align, 0);
+            CHECK_EQ(p[0] | p[size - 1], 0);
+            p[0] = p[size - 1] = 1;
+            gort__os_vm_small(p, size);
+            gort__os_vm_huge(p, size);
+            gort__os_vm_unmap(p, size);
+            CHECK_EQ(errno, 4711);
+        }
+}
+
+TEST(map_refuses)
+{
+    errno = 4711;
+    CHECK(gort__os_vm_map((size_t)1 << 62, gort__os_page()) == NULL);
+    CHECK(gort__os_vm_map(SIZE_MAX - 65535, (size_t)1 << 30) == NULL); /* must not wrap around */
+    CHECK_EQ(errno, 4711);
+}
+
+TEST(discard_zeroes)
+{
+    size_t page = gort__os_page();
+    char *p = gort__os_vm_map(4 * page, page);
+    memset(p, 7, 4 * page);
+    errno = 4711;
+    gort__os_vm_discard(p + page, 2 * page);
+    CHECK_EQ(errno, 4711);
+    for (size_t i = 0; i < 4 * page; i++)
+        CHECK_EQ(p[i], i < page || i >= 3 * page ? 7 : 0);
+}
+
+TEST(discard_frees)
+{
+    size_t size = (size_t)64 << 20;
+    if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
+        SKIP("their memory hides ours");
+    char *p = gort__os_vm_map(size, gort__os_page());
+    long before = test_rss_kb();
+    memset(p, 1, size);
+    CHECK_GT(test_rss_kb(), before + 60000);
+    gort__os_vm_discard(p, size);
+    CHECK_LT(test_rss_kb(), before + 4000);
+}
+
+/* --- waiting and time ------------------------------------------------------------------------- */
+
+TEST(futex_deadline_is_never_early)
+{
+    uint32_t word = 5;
+    for (int i = 0; i < 200; i++) {
+        int64_t deadline = gort__os_now() + (i * 37 % 200) * INT64_C(10007);
+        int result;
+        errno = 4711;
+        do
+            result = gort__os_futex_wait(&word, 5, deadline);
+        while (result == 0);
+        CHECK_GE(gort__os_now(), deadline);
+        CHECK_EQ(result, -ETIMEDOUT);
+        CHECK_EQ(errno, 4711);
+    }
+}
+
+TEST(futex_past_deadlines)
+{
+    uint32_t word = 5;
+    CHECK_EQ(gort__os_futex_wait(&word, 5, 0), -ETIMEDOUT);
+    CHECK_EQ(gort__os_futex_wait(&word, 5, -1), -ETIMEDOUT);
+    CHECK_EQ(gort__os_futex_wait(&word, 5, INT64_MIN), -ETIMEDOUT);
+}
+
+TEST(futex_changed_word)
+{
+    uint32_t word = 5;
+    errno = 4711;
+    CHECK_EQ(gort__os_futex_wait(&word, 6, INT64_MAX), 0);
+    CHECK_EQ(gort__os_futex_wait(&word, 6, INT64_MAX - 1), 0);
+    gort__os_futex_wake(&word, 1); /* nobody there */
+    CHECK_EQ(errno, 4711);
+}
+
+static void wake_later(void *arg)
+{
+    uint32_t *word = arg;
+    gort__os_nap(20 * MS);
+    gort__store(word, 1, RELEASE); /* pairs with futex_wakes */
+    gort__os_futex_wake(word, 1);
+}
+
+TEST(futex_wakes)
+{
+    for (int i = 0; i < 2; i++) {
+        uint32_t word = 0;
+        uintptr_t thread;
+        CHECK_EQ(gort__os_thread_start(&thread, wake_later, &word, "waker"), 0);
+        while (gort__load(&word, ACQUIRE) == 0) /* pairs with wake_later */
+            CHECK_EQ(gort__os_futex_wait(&word, 0, i ? INT64_MAX : gort__os_now() + 30000 * MS), 0);
+        gort__os_thread_join(thread);
+    }
+}
+
+static void on_alarm(int signo)
+{
+    (void)signo;
+}
+
+TEST(futex_interrupted)
+{
+    /* With SA_RESTART the kernel may take the wait up again by itself, but never past the deadline. */
+    CHECK(gort__os_signal_take(SIGALRM, on_alarm));
+    uint32_t word = 0;
+    int64_t deadline = gort__os_now() + 1200 * MS;
+    int result;
+    alarm(1);
+    do
+        result = gort__os_futex_wait(&word, 0, deadline);
+    while (result == 0);
+    CHECK_EQ(result, -ETIMEDOUT);
+    CHECK_GE(gort__os_now(), deadline);
+    CHECK_LT(gort__os_now(), deadline + 10000 * MS);
+}
+
+TEST(clock_advances)
+{
+    int64_t last = gort__os_now();
+    CHECK_GT(last, 0);
+    for (int i = 0; i < 100000; i++) {
+        int64_t now = gort__os_now();
+        CHECK_GE(now, last);
+        last = now;
+    }
+    errno = 4711;
+    gort__os_nap(5 * MS);
+    CHECK_GE(gort__os_now(), last + 5 * MS);
+    gort__os_nap(0);
+    gort__os_nap(-1);
+    CHECK_EQ(errno, 4711);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+struct seen {
+    char name[16];
+    int id;
+    sigset_t mask;
+    int *errno_at;
+    void *lo;
+    size_t size;
+    bool here;
+};
+
+static void look_around(void *arg)
+{
+    struct seen *s = arg;
+    char on_stack;
+    prctl(PR_GET_NAME, s->name);
+    s->id = gort__os_thread_id();
+    pthread_sigmask(SIG_BLOCK, NULL, &s->mask);
+    s->errno_at = gort__os_errno();
+    gort__os_thread_stack(&s->lo, &s->size);
+    s->here = (uintptr_t)&on_stack - (uintptr_t)s->lo < s->size;
+}
+
+TEST(thread_sees)
+{
+    struct seen s;
+    uintptr_t thread;
+    sigset_t block;
+    sigemptyset(&block);
+    sigaddset(&block, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &block, NULL);
+    errno = 4711;
+    CHECK_EQ(gort__os_thread_start(&thread, look_around, &s, "a-name-that-is-too-long"), 0);
+    gort__os_thread_join(thread);
+    CHECK_EQ(errno, 4711);
+    CHECK_STR(s.name, "a-name-that-is-");
+    CHECK_NE(s.id, gort__os_thread_id());
+    CHECK_EQ(gort__os_thread_id(), getpid());
+    CHECK(sigismember(&s.mask, SIGUSR2) && !sigismember(&s.mask, SIGUSR1));
+    CHECK_NE(s.errno_at, gort__os_errno());
+    CHECK_EQ(*gort__os_errno(), 4711);
+    CHECK_GE(s.size, 65536);
+    CHECK(s.here || test_under_sanitizer()); /* ASan may keep locals elsewhere */
+}
+
+static uint32_t running;
+
+static void count(void *arg)
+{
+    (void)arg;
+    gort__add(&running, 1, RELAXED);
+}
+
+static bool all_ran(void *arg)
+{
+    return gort__load(&running, RELAXED) == *(uint32_t *)arg;
+}
+
+TEST(thread_many)
+{
+    /* More at once than there are start records. */
+    uint32_t total = (uint32_t)test_scaled(400, 100);
+    for (uint32_t i = 0; i < total; i++) {
+        uintptr_t thread;
+        CHECK_EQ(gort__os_thread_start(&thread, count, NULL, NULL), 0);
+        gort__os_thread_detach(thread);
+    }
+    CHECK(test_eventually(all_ran, &total, 30));
+}
+
+TEST(thread_refused)
+{
+    if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
+        SKIP("they need address space themselves");
+    struct rlimit limit = {(rlim_t)64 << 20, (rlim_t)64 << 20};
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    uintptr_t thread;
+    uint32_t word = 0;
+    int result = 0, started = 0;
+    for (; result == 0 && started < 1000; started++)
+        result = gort__os_thread_start(&thread, wake_later, &word, "x");
+    CHECK(result == -EAGAIN || result == -ENOMEM);
+    for (int i = 0; i < 100; i++) /* failures give their records back */
+        gort__os_thread_start(&thread, wake_later, &word, "x");
+    _exit(0);
+}
+
+static void note_end(void *arg)
+{
+    *(int *)arg += 1;
+}
+
+static void other_end(void *arg)
+{
+    (void)arg;
+}
+
+static void with_end(void *arg)
+{
+    CHECK_EQ(gort__os_at_thread_end(note_end, arg), 0);
+    CHECK_EQ(gort__os_at_thread_end(other_end, arg), -EINVAL);
+}
+
+static void with_end_taken_back(void *arg)
+{
+    with_end(arg);
+    CHECK_EQ(gort__os_at_thread_end(note_end, NULL), 0);
+}
+
+TEST(thread_end)
+{
+    int ended = 0;
+    uintptr_t thread;
+    CHECK_EQ(gort__os_thread_start(&thread, with_end, &ended, "x"), 0);
+    gort__os_thread_join(thread);
+    CHECK_EQ(ended, 1);
+    CHECK_EQ(gort__os_thread_start(&thread, with_end_taken_back, &ended, "x"), 0);
+    gort__os_thread_join(thread);
+    CHECK_EQ(ended, 1);
+}
+
+static int in_child;
+
+static void note_child(void)
+{
+    in_child++;
+}
+
+TEST(fork_child)
+{
+    CHECK_EQ(gort__os_at_fork_child(note_child), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(in_child == 1 ? 5 : 6);
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(WEXITSTATUS(status), 5);
+    CHECK_EQ(in_child, 0);
+}
+
+/* --- fences ----------------------------------------------------------------------------------- */
+
+static struct {
+    GORT_ALIGNED_LINE uint32_t a;
+    GORT_ALIGNED_LINE uint32_t b;
+    GORT_ALIGNED_LINE uint32_t round, done; /* the light side runs round n when round is n, then sets done */
+    uint32_t light_saw;
+} dekker;
+
+static void light_side(void *arg)
+{
+    uint32_t rounds = *(uint32_t *)arg;
+    for (uint32_t i = 1; i <= rounds; i++) {
+        while (gort__load(&dekker.round, ACQUIRE) != i) /* pairs with check_fences */
+            gort__os_thread_yield();
+        gort__store(&dekker.a, i, RELAXED);
+        gort__os_fence_light();
+        dekker.light_saw = gort__load(&dekker.b, RELAXED);
+        gort__store(&dekker.done, i, RELEASE); /* pairs with check_fences */
+    }
+}
+
+/* Both sides store, fence, load the other's: never may both miss. */
+static void check_fences(void)
+{
+    uint32_t rounds = (uint32_t)test_scaled(20000, 500);
+    uintptr_t thread;
+    memset(&dekker, 0, sizeof dekker);
+    CHECK_EQ(gort__os_thread_start(&thread, light_side, &rounds, "light"), 0);
+    for (uint32_t i = 1; i <= rounds; i++) {
+        gort__store(&dekker.round, i, RELEASE); /* pairs with light_side */
+        for (uint32_t k = i % 64; k; k--)
+            gort__compiler_fence();
+        gort__store(&dekker.b, i, RELAXED);
+        gort__os_fence_heavy();
+        uint32_t saw = gort__load(&dekker.a, RELAXED);
+        while (gort__load(&dekker.done, ACQUIRE) != i) /* pairs with light_side */
+            gort__os_thread_yield();
+        CHECK(saw == i || dekker.light_saw == i);
+    }
+    gort__os_thread_join(thread);
+}
+
+TEST(fences_as_the_kernel_can)
+{
+    CHECK(gort__os_light_is_full); /* until somebody has looked */
+    gort__os_init();
+    test_log("membarrier: %s", gort__os_light_is_full ? "no" : "yes");
+    errno = 4711;
+    gort__os_fence_heavy();
+    CHECK_EQ(errno, 4711);
+    check_fences();
+}
+
+TEST(fences_without_membarrier)
+{
+    gort__os_init();
+    gort__os_force.no_membarrier = true;
+    gort__os_init();
+    CHECK(gort__os_light_is_full);
+    check_fences();
+    gort__os_force.no_membarrier = false;
+    gort__os_init(); /* a second run may have it back */
+    check_fences();
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t calls;
+static volatile uintptr_t stack_lo;
+static volatile sig_atomic_t on_altstack;
+
+static void on_signal(int signo)
+{
+    char here;
+    (void)signo;
+    calls++;
+    on_altstack = (uintptr_t)&here - stack_lo < ALTSTACK_SIZE;
+}
+
+static void other_handler(int signo)
+{
+    (void)signo;
+}
+
+TEST(altstack)
+{
+    char *stack = gort__os_vm_map(ALTSTACK_SIZE, gort__os_page());
+    stack_lo = (uintptr_t)stack;
+    struct gort__os_altstack saved;
+    stack_t before, after;
+    sigaltstack(NULL, &before);
+    errno = 4711;
+    gort__os_altstack_set(stack, ALTSTACK_SIZE, &saved);
+    CHECK(gort__os_signal_take(SIGUSR1, on_signal));
+    CHECK_EQ(errno, 4711);
+    raise(SIGUSR1);
+    CHECK_EQ(calls, 1);
+    if (!test_under_sanitizer())
+        CHECK(on_altstack);
+    gort__os_altstack_restore(&saved);
+    sigaltstack(NULL, &after);
+    CHECK_EQ(after.ss_flags, before.ss_flags);
+    CHECK_EQ(after.ss_sp, before.ss_sp);
+    CHECK_EQ(after.ss_size, before.ss_size);
+}
+
+TEST(signal_take_and_give_back)
+{
+    struct sigaction now;
+    errno = 4711;
+    CHECK(gort__os_signal_take(SIGUSR1, on_signal));
+    sigaction(SIGUSR1, NULL, &now);
+    CHECK_EQ(now.sa_handler, on_signal);
+    CHECK_EQ(now.sa_flags & (SA_ONSTACK | SA_RESTART), SA_ONSTACK | SA_RESTART);
+    CHECK(!gort__os_signal_take(SIGUSR1, other_handler));
+    gort__os_signal_give_back(SIGUSR1, other_handler); /* not its own: stays */
+    sigaction(SIGUSR1, NULL, &now);
+    CHECK_EQ(now.sa_handler, on_signal);
+    gort__os_signal_give_back(SIGUSR1, on_signal);
+    sigaction(SIGUSR1, NULL, &now);
+    CHECK_EQ(now.sa_handler, SIG_DFL);
+    signal(SIGUSR1, SIG_IGN);
+    CHECK(!gort__os_signal_take(SIGUSR1, on_signal)); /* ignored on purpose */
+    CHECK(!gort__os_signal_take(SIGKILL, on_signal));
+    CHECK(!gort__os_signal_take(0, on_signal));
+    CHECK(!gort__os_signal_take(4711, on_signal));
+    CHECK_EQ(errno, 4711);
+}
+
+TEST(exit_now, .crash = "", .status = 9)
+{
+    gort__os_exit_now(9);
+}
