@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.h - what every benchmark program shares: arguments, warm-up, samples and the line it prints.
+ * bench.h - what every benchmark program shares: arguments, warm-up, samples and the line it
+ * prints.
  *
- * Why: a row is only worth something if both sides measure alike. The last lines of every file in bench/go are the
- * same algorithm as bench_main here: look for the number of operations that takes about -ms milliseconds (the search
- * is the warm-up), run it -k times, print the best and the median.
+ * Why: a row is only worth something if both sides measure alike. The last lines of every file in
+ * bench/go are the same algorithm as bench_main here: look for the number of operations that takes
+ * about -ms milliseconds (the search is the warm-up), run it -k times, print the best and the
+ * median.
  *
  *     row <name> procs=<n> ns_per_op=<best of k> ops=<operations a sample> median=<of k>
  *
@@ -60,7 +62,7 @@ static inline void *must_have(void *p)
     return p;
 }
 
-/* Nanoseconds on the monotonic clock, read past the runtime, so that the ruler is not part of what is measured. */
+/* The monotonic clock, read past the runtime, so that the ruler is not part of what is measured. */
 static inline int64_t bench_now(void)
 {
     struct timespec ts;
@@ -141,10 +143,10 @@ static inline int bench_main(int argc, char **argv, const char *name, long unit,
     return result;
 }
 
-#define BENCH_MAIN(name, unit, work)                     \
-    int main(int argc, char **argv)                      \
-    {                                                    \
-        return bench_main(argc, argv, name, unit, work); \
+#define BENCH_MAIN(name, unit, work)                                                                         \
+    int main(int argc, char **argv)                                                                          \
+    {                                                                                                        \
+        return bench_main(argc, argv, name, unit, work);                                                     \
     }
 
 #endif

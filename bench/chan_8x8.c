@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan_8x8.c - eight producers and eight consumers on one channel with room for 128;
- * one operation is one item.
+ * chan_8x8.c - eight producers and eight consumers on one channel with room for 128; one operation
+ * is one item.
  *
- * Why: a shared work queue. At 1 proc it shows how cheap the lock and the waiter lists are, at 2 procs what
- * contention on one channel does.
+ * Why: a shared work queue. At 1 proc it shows how cheap the lock and the waiter lists are, at 2
+ * procs what contention on one channel does.
  */
 #include "bench.h"
 

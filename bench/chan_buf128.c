@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan_buf128.c - one producer, one consumer, a channel with room for 128; one operation is one item.
+ * chan_buf128.c - one producer, one consumer, a channel with room for 128; one operation is one
+ * item.
  *
- * Why: the usual pipeline. A buffer lets each side work in runs, so this is mostly the lock and the copy, with a park
- * every 128 items.
+ * Why: the usual pipeline. A buffer lets each side work in runs, so this is mostly the lock and the
+ * copy, with a park every 128 items.
  */
 #include "bench.h"
 

@@ -56,7 +56,8 @@ def draw(rows, info):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
            rect(0, 0, width, height, "#ffffff"),
            text(24, 32, "gort against Go: how many times faster", 18, weight="bold"),
-           text(24, 54, f"{info['cpu']}, {info['cpus']} CPUs, Linux {info['kernel']}; {info['go']}; {info['cc']}", 11, SOFT)]
+           text(24, 54, f"{info['cpu']}, {info['cpus']} CPUs, Linux {info['kernel']}; {info['go']}; {info['cc']}",
+                11, SOFT)]
     for power in range(low, high + 1):
         out.append(line(at(2 ** power), TOP - 6, end, GRID))
         label = f"{2 ** power}x" if power >= 0 else f"1/{2 ** -power}x"
@@ -65,12 +66,15 @@ def draw(rows, info):
         y = TOP + STEP * i + STEP / 2
         color = color_of(n)
         a, b = sorted((at(1), at(n["ratio"])))
-        out.append(text(LEFT - 12, y + 4, f"{n['row']}, {n['procs']} proc{'s' if n['procs'] > 1 else ''}", anchor="end"))
+        name = f"{n['row']}, {n['procs']} proc{'s' if n['procs'] > 1 else ''}"
+        ratio = f"{n['ratio']:.2g}x" if n["ratio"] < 10 else f"{n['ratio']:.0f}x"
+        times = f"{nanoseconds(n['gort']['ns'])} / {nanoseconds(n['go']['ns'])}"
+        out.append(text(LEFT - 12, y + 4, name, anchor="end"))
         out.append(rect(a, y - THICK / 2, max(b - a, 1), THICK, color))
         if "min_ratio" in n:
             out.append(line(at(n["min_ratio"]), y - THICK / 2 - 4, y + THICK / 2 + 4, INK, 2.5))
-        out.append(text(LEFT + BAR + 14, y + 4, f"{n['ratio']:.2g}x" if n["ratio"] < 10 else f"{n['ratio']:.0f}x", weight="bold"))
-        out.append(text(LEFT + BAR + 64, y + 4, f"{nanoseconds(n['gort']['ns'])} / {nanoseconds(n['go']['ns'])}", 11, SOFT))
+        out.append(text(LEFT + BAR + 14, y + 4, ratio, weight="bold"))
+        out.append(text(LEFT + BAR + 64, y + 4, times, 11, SOFT))
     out.append(line(at(1), TOP - 6, end, INK, 1.5))
     out += legend(rows, end + 24, info)
     return "\n".join(out + ["</svg>", ""])

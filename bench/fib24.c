@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fib24.c - fib(24) the silly way: every call starts two goroutines and waits for both;
- * one operation is one goroutine (there are 150049).
+ * fib24.c - fib(24) the silly way: every call starts two goroutines and waits for both; one
+ * operation is one goroutine (there are 150049).
  *
- * Why: fork and join all the way down, with many goroutines waiting at a time. Whether the youngest runs first (few
- * stacks in use) or the oldest (most of them) decides how much memory is touched.
+ * Why: fork and join all the way down, with many goroutines waiting at a time. Whether the youngest
+ * runs first (few stacks in use) or the oldest (most of them) decides how much memory is touched.
  */
 #include "bench.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex_8.c - eight goroutines lock one mutex, count and unlock; one operation is one lock and unlock.
+ * mutex_8.c - eight goroutines lock one mutex, count and unlock; one operation is one lock and
+ * unlock.
  *
- * Why: contention. At 1 proc nobody is ever in the way; at 2 procs it shows how well spinning, overtaking and parking
- * are balanced.
+ * Why: contention. At 1 proc nobody is ever in the way; at 2 procs it shows how well spinning,
+ * overtaking and parking are balanced.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
 /*
  * mutex_uncontended.c - lock and unlock a mutex that nobody else wants; one operation is one pair.
  *
- * Why: most locks are free most of the time. Two atomic operations and two calls: there is no way to be much faster
- * than Go, and no excuse to be slower.
+ * Why: most locks are free most of the time. Two atomic operations and two calls: there is no way
+ * to be much faster than Go, and no excuse to be slower.
  */
 #include "bench.h"
 

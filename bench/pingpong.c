@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pingpong.c - two goroutines throw a value to and fro over two unbuffered channels;
- * one operation is one round trip.
+ * pingpong.c - two goroutines throw a value to and fro over two unbuffered channels; one operation
+ * is one round trip.
  *
- * Why: the shortest conversation there is: two hand-offs, two parks, two wake-ups. Latency of everything built on
- * channels is a multiple of it.
+ * Why: the shortest conversation there is: two hand-offs, two parks, two wake-ups. Latency of
+ * everything built on channels is a multiple of it.
  */
 #include "bench.h"
 

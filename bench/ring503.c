@@ -3,8 +3,9 @@
  * ring503.c - the thread ring: 503 goroutines in a circle of unbuffered channels pass one token;
  * one operation is one pass.
  *
- * Why: ping-pong with a working set. Only one goroutine can run at any time, and it is always one that has not run for
- * 502 turns: stacks and Gs must not fall out of the cache (or into one set of it).
+ * Why: ping-pong with a working set. Only one goroutine can run at any time, and it is always one
+ * that has not run for 502 turns: stacks and Gs must not fall out of the cache (or into one set of
+ * it).
  *
  * Whoever gets the token of 0 closes the link to its neighbour, and so does everyone after.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select3.c - a select that receives from three unbuffered channels, one producer on each;
- * one operation is one item.
+ * select3.c - a select that receives from three unbuffered channels, one producer on each; one
+ * operation is one item.
  *
- * Why: select is the most expensive thing one can do with channels (lock all, queue on all, leave all), and every
- * event loop is made of it.
+ * Why: select is the most expensive thing one can do with channels (lock all, queue on all, leave
+ * all), and every event loop is made of it.
  */
 #include "bench.h"
 

@@ -3,11 +3,11 @@
  * sieve.c - the prime sieve: a chain of filters, one goroutine a prime, joined by unbuffered
  * channels; one operation is one of the first 1500 primes.
  *
- * Why: the best known concurrent program in Go. A million and more hand-offs through a long chain; at 2 procs the
- * question is whether stealing helps or the hand-offs between the Ps eat it up.
+ * Why: the best known concurrent program in Go. A million and more hand-offs through a long chain;
+ * at 2 procs the question is whether stealing helps or the hand-offs between the Ps eat it up.
  *
- * The numbers end at the last prime, so that the chain closes down: each filter closes what it writes and releases what
- * it reads.
+ * The numbers end at the last prime, so that the chain closes down: each filter closes what it
+ * writes and releases what it reads.
  */
 #include "bench.h"
 

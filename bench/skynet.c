@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * skynet.c - a tree in which every goroutine starts ten, down to a million leaves, and sums
- * over an unbuffered channel what they send; one operation is one leaf.
+ * skynet.c - a tree in which every goroutine starts ten, down to a million leaves, and sums over an
+ * unbuffered channel what they send; one operation is one leaf.
  *
- * Why: the well-known test of many short lives: 1.1 million goroutines and 111 thousand channels are made, used once
- * and thrown away.
+ * Why: the well-known test of many short lives: 1.1 million goroutines and 111 thousand channels
+ * are made, used once and thrown away.
  */
 #include "bench.h"
 

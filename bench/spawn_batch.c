@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn_batch.c - start goroutines that end at once, 1000 at a time, and wait for each batch;
- * one operation is one goroutine.
+ * spawn_batch.c - start goroutines that end at once, 1000 at a time, and wait for each batch; one
+ * operation is one goroutine.
  *
- * Why: programs start a goroutine for a small piece of work and expect it to cost next to nothing. A thousand overflow
- * the local queue of 256, so the way through the global queue is in the figure.
+ * Why: programs start a goroutine for a small piece of work and expect it to cost next to nothing.
+ * A thousand overflow the local queue of 256, so the way through the global queue is in the figure.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
 /*
  * spawn_million.c - start a million goroutines, then wait for all; one operation is one goroutine.
  *
- * Why: what is not reused at once has to come from somewhere. This shows what a waiting goroutine costs in memory, and
- * at 2 procs how well one spawner feeds another P.
+ * Why: what is not reused at once has to come from somewhere. This shows what a waiting goroutine
+ * costs in memory, and at 2 procs how well one spawner feeds another P.
  */
 #include "bench.h"
 

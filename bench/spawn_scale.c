@@ -3,8 +3,9 @@
  * spawn_scale.c - as many spawners as procs, each starting batches of 1000 and waiting for them;
  * one operation is one goroutine, and the total is the same however many spawners share it.
  *
- * Why: spawning must scale. The figure that counts is the time at 2 procs divided by the time at 1 proc: 0.5 would be
- * perfect, 1 means that the Ps only get into each other's way (a shared list, a lock, a line that bounces).
+ * Why: spawning must scale. The figure that counts is the time at 2 procs divided by the time at 1
+ * proc: 0.5 would be perfect, 1 means that the Ps only get into each other's way (a shared list, a
+ * lock, a line that bounces).
  */
 #include "bench.h"
 

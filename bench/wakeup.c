@@ -3,11 +3,11 @@
  * wakeup.c - how long a goroutine that sleeps in a receive takes to run again when another P is
  * idle and its thread asleep; the figure is the median (p50) over all wake-ups.
  *
- * Why: throughput is easy to buy with latency. This is the price of "nobody spins": a futex wake, a thread that comes
- * out of its sleep, and a steal from a P that is busy.
+ * Why: throughput is easy to buy with latency. This is the price of "nobody spins": a futex wake, a
+ * thread that comes out of its sleep, and a steal from a P that is busy.
  *
- * The waker computes before each send for long enough that the other thread has given up looking for work, and keeps
- * computing after it, so that the woken goroutine can only run on the other P.
+ * The waker computes before each send for long enough that the other thread has given up looking
+ * for work, and keeps computing after it, so that the woken goroutine can only run on the other P.
  */
 #include "bench.h"
 

@@ -2,7 +2,8 @@
 /*
  * yield2.c - two goroutines that do nothing but yield to each other; one operation is one yield.
  *
- * Why: the bare cost of a trip through the scheduler: queue, pick, switch. Nothing else can be faster than this.
+ * Why: the bare cost of a trip through the scheduler: queue, pick, switch. Nothing else can be
+ * faster than this.
  */
 #include "bench.h"
 

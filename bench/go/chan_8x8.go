@@ -46,7 +46,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

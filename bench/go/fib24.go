@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// fib(24) the silly way: every call starts two goroutines and waits for both; one operation is one goroutine (there
-// are 150049). The twin of bench/fib24.c. What the two share with their parent is one allocation.
+// fib(24) the silly way: every call starts two goroutines and waits for both; one operation is one
+// goroutine (there are 150049). The twin of bench/fib24.c. What the two share with their parent is
+// one allocation.
 package main
 
 import (
@@ -65,7 +66,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A select that receives from three unbuffered channels, one producer on each; one operation is one item.
-// The twin of bench/select3.c.
+// A select that receives from three unbuffered channels, one producer on each; one operation is one
+// item. The twin of bench/select3.c.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

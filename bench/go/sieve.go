@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The prime sieve: a chain of filters, one goroutine a prime, joined by unbuffered channels; one operation is one of
-// the first 1500 primes. The twin of bench/sieve.c. The numbers end at the last prime, so that the chain closes down.
+// The prime sieve: a chain of filters, one goroutine a prime, joined by unbuffered channels; one
+// operation is one of the first 1500 primes. The twin of bench/sieve.c. The numbers end at the last
+// prime, so that the chain closes down.
 package main
 
 import (
@@ -65,7 +66,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

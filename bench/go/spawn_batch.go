@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Start goroutines that end at once, 1000 at a time, and wait for each batch; one operation is one goroutine.
-// The twin of bench/spawn_batch.c. The function value is made once, so that a go statement allocates nothing.
+// Start goroutines that end at once, 1000 at a time, and wait for each batch; one operation is one
+// goroutine. The twin of bench/spawn_batch.c. The function value is made once, so that a go
+// statement allocates nothing.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

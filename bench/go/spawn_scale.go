@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// As many spawners as procs, each starting batches of 1000 and waiting for them; one operation is one goroutine,
-// and the total is the same however many spawners share it. The twin of bench/spawn_scale.c.
+// As many spawners as procs, each starting batches of 1000 and waiting for them; one operation is
+// one goroutine, and the total is the same however many spawners share it. The twin of
+// bench/spawn_scale.c.
 package main
 
 import (
@@ -49,7 +50,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// How long a goroutine that sleeps in a receive takes to run again when another P is idle and its thread asleep; the
-// figure is the median (p50) over all wake-ups. The twin of bench/wakeup.c.
+// How long a goroutine that sleeps in a receive takes to run again when another P is idle and its
+// thread asleep; the figure is the median (p50) over all wake-ups. The twin of bench/wakeup.c.
 //
-// The waker computes before each send for long enough that the other thread has given up looking for work, and keeps
-// computing after it, so that the woken goroutine can only run on the other P.
+// The waker computes before each send for long enough that the other thread has given up looking
+// for work, and keeps computing after it, so that the woken goroutine can only run on the other P.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 
 // ---- measuring: the same lines end every file here; bench/run checks that ----
 
-// measure runs work(n) for about -ms at a time, n a multiple of unit, -k times, and prints the row.
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
 // work returns the nanoseconds of one operation if it measured them itself, else 0.
 func measure(name string, unit int, work func(n int) float64) {
 	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))

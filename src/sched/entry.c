@@ -16,6 +16,7 @@
 __attribute__((noreturn)) static void end_thread(struct gort__m *m)
 {
     m->commit = NULL;
+    gort__arch_save_control(&m->g->ctx);
     gort__switch_to(m, m->g, &m->g0);
     gort__throw("a goroutine of an ended run was resumed");
 }

@@ -105,6 +105,7 @@ static bool commit_end(struct gort__g *g, void *arg)
 static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *next)
 {
     struct gort__p *p = m->p;
+    m->g0.ctx.control = g->ctx.control; /* what is loaded now; the record is somebody else's in a moment */
     next->stack = g->stack;
     gort__arch_make(&next->ctx, gort__stack_hi(next->stack), gort__start_here);
     gort__g_free(p, g);
@@ -114,7 +115,7 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__store(&next->m, m, RELAXED);
     gort__g_set(next, GORT_G_RUNNING);
     p->switches++;
-    gort__arch_restart(gort__stack_hi(next->stack), gort__start_here);
+    gort__arch_restart(&m->g0.ctx, &next->ctx);
 }
 
 void gort__g_end(void)
@@ -127,6 +128,7 @@ void gort__g_end(void)
     }
     if (GORT_UNLIKELY(g->flags & GORT_G_MAIN))
         gort__run_main_ends();
+    gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_DEAD);
     if (GORT_UNLIKELY(m->locked_g != NULL)) {
         m->locked_g = NULL;
@@ -134,11 +136,11 @@ void gort__g_end(void)
     } else if (GORT_LIKELY(!gort__load(&m->attention, RELAXED))) {
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {
-            bool fresh = !next->ctx.sp && !next->stack && !(next->flags & GORT_G_BOUND);
+            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND);
             if (!GORT_ASAN && !GORT_TSAN && fresh && g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(next->flags & GORT_G_BOUND) && (next->ctx.sp || gort__give_stack(m->p, next)))
+            if (!(next->flags & GORT_G_BOUND) && (next->ctx.pc || gort__give_stack(m->p, next)))
                 gort__switch_to(m, g, next);
             m->handed = next;
         }
@@ -148,6 +150,7 @@ void gort__g_end(void)
     gort__throw("a goroutine that ended was resumed");
 }
 
+typedef void one_word(uintptr_t);
 typedef void six_words(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 void gort__start_here(void)
@@ -155,10 +158,17 @@ void gort__start_here(void)
     gort__switch_finish();
     struct gort__m *m = gort__m_self();
     struct gort__g *g = m->g;
-    six_words *fn = (six_words *)g->fn;
-    uintptr_t *a = g->arg;
-    gort__leave(m);
-    fn(a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (GORT_LIKELY(!(g->flags & GORT_G_WORDS))) {
+        one_word *fn = (one_word *)g->fn;
+        uintptr_t a = g->arg[0];
+        gort__leave(m);
+        fn(a);
+    } else {
+        six_words *fn = (six_words *)g->fn;
+        uintptr_t *a = g->arg;
+        gort__leave(m);
+        fn(a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
     gort__enter();
     gort__g_end();
 }

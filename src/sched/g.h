@@ -50,7 +50,8 @@ enum gort__gflag {
     GORT_G_BOUND = 4,    /* runs on bound_m only */
     GORT_G_NAMED = 8,    /* name is set */
     GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
-    GORT_G_INDIRECT = 32 /* its stack class is not the default: `stack` was assigned at the start */
+    GORT_G_WORDS = 32,   /* fn takes more than one word */
+    GORT_G_CONTEXT = 64  /* context is set */
 };
 
 struct gort__m;
@@ -60,7 +61,7 @@ struct gort_ctx;
 
 struct gort__g {
     /* What a switch and a queue touch. */
-    struct gort__ctx ctx;      /* where it goes on; valid while it is not running */
+    struct gort__ctx ctx;      /* where it goes on; valid while it is not running; pc NULL: has not run yet */
     struct gort__g *link;      /* next in the queue or list that holds it */
     uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
@@ -68,20 +69,21 @@ struct gort__g {
     int err;                   /* errno while it is not running; owner */
     struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
     struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD */
-    uint64_t id;               /* atomic, for dumps */
-    uint64_t parent;           /* who started it; 0: a plain thread; atomic, for dumps */
 
-    /* How it starts: fn is called with all six words, the ABI lets a callee ignore those it lacks. */
+    /* How it starts: fn is called with arg[0]; with GORT_G_WORDS with all six, of which a callee may ignore
+     * those that it lacks. The last word and all below it are not touched by a simple start. */
+    uint64_t id;     /* atomic, for dumps */
+    uint64_t parent; /* who started it; 0: a plain thread; atomic, for dumps */
     void (*fn)(void);
     uintptr_t arg[6];
-    struct gort_ctx *context; /* the context in use, inherited */
 
     /* Rarely used. */
+    struct gort_ctx *context; /* the context in use, inherited; valid with GORT_G_CONTEXT */
     char name[32];            /* valid with GORT_G_NAMED; read by dumps at any time */
     struct gort__m *bound_m;  /* with GORT_G_BOUND */
     struct gort__keys *keys;  /* goroutine-local values, NULL without any */
     struct gort__exit_handler *handlers; /* the last registered first */
-    void *copy;               /* the copied argument's block, NULL without one */
+    void *copy;                          /* the copied argument's block, NULL without one */
 
     /* For the primitives that it waits on, and for the sanitizers. */
     uint32_t lock_depth; /* nested gort_lock_thread calls; owner */
@@ -89,8 +91,8 @@ struct gort__g {
     void *wait_slot;     /* whatever the waker left for it */
     uint32_t ticket;     /* counts its waits, so that a late waker knows that it is late */
     uint32_t reserved;
-    void *sanitizer;    /* ASan's fake stack, or TSan's fiber */
-    uint64_t spare[3];
+    void *sanitizer; /* ASan's fake stack, or TSan's fiber */
+    uint64_t spare[2];
 } GORT_ALIGNED_LINE;
 
 _Static_assert(sizeof(struct gort__g) == 256, "a goroutine that has not run costs 256 bytes");

@@ -101,5 +101,6 @@ int gort__procs_resize(int n)
     for (int i = n; i < old; i++)
         retire(s->ps[i]);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__os_fence_heavy(); /* pairs with gort__enter: whoever comes in later is not alone any more */
     return 0;
 }

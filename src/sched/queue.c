@@ -85,6 +85,12 @@ void gort__p_put(struct gort__p *p, struct gort__g *g)
 
 void gort__p_put_next(struct gort__p *p, struct gort__g *g)
 {
+    if (gort__alone()) {
+        struct gort__g *old = gort__runq_put_next_alone(&p->runq, g);
+        if (old)
+            gort__p_put(p, old);
+        return;
+    }
     struct gort__g *old = gort__runq_put_next(&p->runq, g);
     if (old)
         gort__p_put(p, old);

@@ -35,13 +35,10 @@
 #define SIZE GORT_RUNQ_SIZE
 _Static_assert((SIZE & (SIZE - 1)) == 0, "slot = counter mod size must survive the wrap");
 
-/* The ring is full (or was): takes half of it, adds g. False when thieves made room meanwhile. */
-static GORT_NOINLINE bool put_slow(struct gort__runq *q, struct gort__g *g, uint32_t h, uint32_t t,
-                                   struct gort__glist *overflow)
+bool gort__runq_put_slow(struct gort__runq *q, struct gort__g *g, uint32_t h, struct gort__glist *overflow)
 {
-    uint32_t n = (t - h) / 2;
+    uint32_t n = SIZE / 2;
     struct gort__g *batch[SIZE / 2];
-    gort__check(n == SIZE / 2);
     for (uint32_t i = 0; i < n; i++)
         batch[i] = gort__load(&q->ring[(h + i) % SIZE], RELAXED);
     if (!gort__cas(&q->head, &h, h + n, RELEASE)) /* pairs with the loads of head in put and steal */
@@ -52,47 +49,6 @@ static GORT_NOINLINE bool put_slow(struct gort__runq *q, struct gort__g *g, uint
     g->link = NULL;
     *overflow = (struct gort__glist){batch[0], g, n + 1};
     return true;
-}
-
-void gort__runq_put(struct gort__runq *q, struct gort__g *g, struct gort__glist *overflow)
-{
-    for (;;) {
-        uint32_t h = gort__load(&q->head, ACQUIRE); /* pairs with the takers' advance of head */
-        uint32_t t = q->tail;
-        if (GORT_LIKELY(t - h < SIZE)) {
-            gort__store(&q->ring[t % SIZE], g, RELAXED);
-            gort__store(&q->tail, t + 1, RELEASE); /* pairs with gort__runq_steal */
-            overflow->n = 0;
-            return;
-        }
-        if (put_slow(q, g, h, t, overflow))
-            return;
-    }
-}
-
-struct gort__g *gort__runq_put_next(struct gort__runq *q, struct gort__g *g)
-{
-    /* Pairs with gort__runq_steal_next: the taker sees g complete. Full, see sched/idle.c. */
-    return gort__xchg(&q->next, g, SEQ_CST);
-}
-
-struct gort__g *gort__runq_get_next(struct gort__runq *q)
-{
-    if (gort__load(&q->next, RELAXED) == NULL)
-        return NULL;
-    return gort__xchg(&q->next, NULL, ACQUIRE); /* pairs with put_next; a thief may have been first */
-}
-
-struct gort__g *gort__runq_get(struct gort__runq *q)
-{
-    for (;;) {
-        uint32_t h = gort__load(&q->head, ACQUIRE); /* pairs with the thieves' advance of head */
-        if (h == q->tail)
-            return NULL;
-        struct gort__g *g = gort__load(&q->ring[h % SIZE], RELAXED);
-        if (gort__cas(&q->head, &h, h + 1, RELEASE)) /* pairs with the loads of head in steal */
-            return g;
-    }
 }
 
 struct gort__g *gort__runq_steal(struct gort__runq *q, struct gort__runq *victim)

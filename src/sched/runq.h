@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* runq.h - the queue of runnable goroutines that each P owns; runq.c tells the whole story. */
+/* runq.h - the queue of runnable goroutines that each P owns: its layout and the owner's half, which is inline
+ * because every switch goes through it. runq.c tells the whole story. */
 #ifndef GORT_SRC_SCHED_RUNQ_H
 #define GORT_SRC_SCHED_RUNQ_H
 
@@ -24,14 +25,82 @@ struct gort__runq {
     struct gort__g *ring[GORT_RUNQ_SIZE];
 };
 
+/* The slow half of put: the ring was full with head h. False: thieves made room meanwhile. */
+bool gort__runq_put_slow(struct gort__runq *q, struct gort__g *g, uint32_t h, struct gort__glist *overflow);
+
 /* Owner: appends g. When the ring is full, half of it and g come back in *overflow (else n is 0). */
-void gort__runq_put(struct gort__runq *q, struct gort__g *g, struct gort__glist *overflow);
+static inline void gort__runq_put(struct gort__runq *q, struct gort__g *g, struct gort__glist *overflow)
+{
+    for (;;) {
+        uint32_t h = gort__load(&q->head, ACQUIRE); /* pairs with the takers' advance of head */
+        uint32_t t = gort__load(&q->tail, RELAXED);
+        if (GORT_LIKELY(t - h < GORT_RUNQ_SIZE)) {
+            gort__store(&q->ring[t % GORT_RUNQ_SIZE], g, RELAXED);
+            gort__store(&q->tail, t + 1, RELEASE); /* pairs with gort__runq_steal */
+            overflow->n = 0;
+            return;
+        }
+        if (gort__runq_put_slow(q, g, h, overflow))
+            return;
+    }
+}
+
 /* Owner: g runs next; whoever was to run next is returned (NULL: nobody) and is not queued any more.
- * A full fence for what follows. */
-struct gort__g *gort__runq_put_next(struct gort__runq *q, struct gort__g *g);
-/* Owner: takes what was to run next; or the oldest of the ring. NULL: nothing. */
-struct gort__g *gort__runq_get_next(struct gort__runq *q);
-struct gort__g *gort__runq_get(struct gort__runq *q);
+ * A full fence for what follows (idle.c). */
+static inline struct gort__g *gort__runq_put_next(struct gort__runq *q, struct gort__g *g)
+{
+    return gort__xchg(&q->next, g, SEQ_CST); /* pairs with gort__runq_steal_next */
+}
+
+/* Owner: takes what was to run next. NULL: nothing. */
+static inline struct gort__g *gort__runq_get_next(struct gort__runq *q)
+{
+    if (gort__load(&q->next, RELAXED) == NULL)
+        return NULL;
+    return gort__xchg(&q->next, NULL, ACQUIRE); /* pairs with put_next; a thief may have been first */
+}
+
+/* Owner: takes the oldest of the ring. NULL: nothing. */
+static inline struct gort__g *gort__runq_get(struct gort__runq *q)
+{
+    for (;;) {
+        uint32_t h = gort__load(&q->head, ACQUIRE); /* pairs with the thieves' advance of head */
+        if (h == gort__load(&q->tail, RELAXED))
+            return NULL;
+        struct gort__g *g = gort__load(&q->ring[h % GORT_RUNQ_SIZE], RELAXED);
+        if (gort__cas(&q->head, &h, h + 1, RELEASE)) /* pairs with the loads of head in steal */
+            return g;
+    }
+}
+
+/*
+ * The same three for an owner who is alone (gort__alone): there are no thieves, so loads and stores
+ * do. Readers (empty, length) may still look.
+ */
+static inline struct gort__g *gort__runq_put_next_alone(struct gort__runq *q, struct gort__g *g)
+{
+    struct gort__g *old = gort__load(&q->next, RELAXED);
+    gort__store(&q->next, g, RELEASE); /* pairs with gort__runq_empty */
+    return old;
+}
+
+static inline struct gort__g *gort__runq_get_next_alone(struct gort__runq *q)
+{
+    struct gort__g *g = gort__load(&q->next, RELAXED);
+    if (g)
+        gort__store(&q->next, NULL, RELAXED);
+    return g;
+}
+
+static inline struct gort__g *gort__runq_get_alone(struct gort__runq *q)
+{
+    uint32_t h = gort__load(&q->head, RELAXED);
+    if (h == gort__load(&q->tail, RELAXED))
+        return NULL;
+    gort__store(&q->head, h + 1, RELEASE); /* pairs with the next owner's loads */
+    return gort__load(&q->ring[h % GORT_RUNQ_SIZE], RELAXED);
+}
+
 /* Owner of q (its ring must have room for half a ring): takes half of the victim's ring, returns one
  * of them and queues the rest. NULL: the victim's ring was empty. */
 struct gort__g *gort__runq_steal(struct gort__runq *q, struct gort__runq *victim);

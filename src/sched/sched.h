@@ -98,6 +98,7 @@ struct gort__sched {
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
     uint32_t queued;                       /* Gs in queue; atomic, written under lock */
+    int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Guarded by lock. */
     struct gort__lock lock GORT_ALIGNED_LINE; /* rank GORT_RANK_SCHED */
@@ -111,7 +112,6 @@ struct gort__sched {
     int m_count, m_next_id;
     int without_p;                  /* Ms that run user code without a P */
     int plain_users;                /* plain threads alive that used this run */
-    int procs;                      /* maxprocs now; atomic, for readers without the lock */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
     int p_made;
     bool forked;          /* this is the child of a fork; set once */
@@ -146,6 +146,16 @@ enum gort__phase { GORT_PHASE_NONE, GORT_PHASE_STARTING, GORT_PHASE_ON, GORT_PHA
 static inline struct gort__m *gort__m_self(void)
 {
     return gort__arch_self();
+}
+
+/*
+ * The caller holds the only P: nobody steals from it, and nobody is idle. What needs an atomic
+ * read-modify-write against thieves may then be done without. It stays so until the caller's next
+ * look at attention: procs changes only while the world is stopped (proc.c).
+ */
+static inline bool gort__alone(void)
+{
+    return gort__load(&gort__sched.procs, RELAXED) == 1;
 }
 
 /* --- entry.c ---------------------------------------------------------------------------------- */

@@ -42,12 +42,12 @@ struct gort__g *gort__pick_local(struct gort__p *p)
 {
     if (GORT_UNLIKELY(--p->turn == 0))
         return pick_fair(p);
-    struct gort__g *g = gort__runq_get_next(&p->runq);
+    bool alone = gort__alone();
+    struct gort__g *g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
     if (g)
         return g;
-    g = gort__runq_get(&p->runq);
-    if (g)
-        p->slice++;
+    g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
+    p->slice++;
     return g;
 }
 
@@ -70,7 +70,7 @@ static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
     if (GORT_UNLIKELY(g->flags & GORT_G_BOUND))
         return false;
-    return g->ctx.sp || gort__give_stack(p, g);
+    return g->ctx.pc || gort__give_stack(p, g);
 }
 
 void gort__switch_finish(void)
@@ -90,12 +90,14 @@ void gort__switch_finish(void)
     }
 }
 
-void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+GORT_NOINLINE void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
     from->err = *m->err;
     m->prev = from;
     gort__store(&m->g, to, RELAXED);
-    if (to != &m->g0) {
+    if (GORT_UNLIKELY(to == &m->g0)) {
+        to->ctx.control = from->ctx.control; /* our own code runs with any, and changes none */
+    } else {
         gort__store(&to->m, m, RELAXED);
         gort__g_set(to, GORT_G_RUNNING);
         m->p->switches++;
@@ -108,6 +110,7 @@ void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to
 void gort__switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
+    gort__arch_save_control(&g->ctx);
     if (GORT_LIKELY(!m->locked_g && !gort__load(&m->attention, RELAXED))) {
         next = gort__pick_local(m->p);
         if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
@@ -121,7 +124,7 @@ void gort__switch_away(struct gort__m *m, struct gort__g *g)
 /* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
 static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
 {
-    if (g->ctx.sp || gort__give_stack(m->p, g))
+    if (g->ctx.pc || gort__give_stack(m->p, g))
         return true;
     gort__queue_put(g);
     gort__os_nap(1000000);
@@ -159,10 +162,8 @@ static bool commit_yield_ring(struct gort__g *g, void *arg)
 {
     (void)arg;
     gort__p_put(gort__m_self()->p, g);
-    if (gort__load(&gort__sched.procs, RELAXED) > 1) {
-        gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-        gort__wake_if_idle();
-    }
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
     return true;
 }
 
@@ -182,15 +183,22 @@ struct gort__m *gort__yield(struct gort__m *m)
         gort__os_thread_yield();
         return m;
     }
+    gort__arch_save_control(&g->ctx);
     bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
     next = gort__pick_local(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
     if (!next)
         return m; /* nobody else wants to run here */
-    /* While there is a global queue, yielding means its tail: everybody takes turns. */
-    m->commit = queued || m->locked_g ? commit_yield_queue : commit_yield_ring;
     gort__g_set(g, GORT_G_RUNNABLE);
+    /* While there is a global queue, yielding means its tail: everybody takes turns. Without thieves
+     * g may be queued before it is off its stack: only this M can pick it again. */
+    if (queued || m->locked_g)
+        m->commit = commit_yield_queue;
+    else if (gort__alone())
+        gort__p_put(m->p, g);
+    else
+        m->commit = commit_yield_ring;
     if (GORT_UNLIKELY(m->locked_g || !ready_to_run(m->p, next))) {
         m->handed = next;
         next = &m->g0;

@@ -212,14 +212,17 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
     if (GORT_UNLIKELY(!g))
         return NULL;
     gort__check(g->state == GORT_G_IDLE);
-    g->ctx.sp = NULL;
-    g->flags = 0;
+    g->ctx.pc = NULL;
+    g->flags = nargs > 1 ? GORT_G_WORDS : 0;
     g->stack = NULL;
     g->err = 0;
     g->fn = fn;
     for (int i = 0; i < nargs; i++)
         g->arg[i] = args[i];
-    g->context = m->g->context;
+    if (GORT_UNLIKELY(m->g->flags & GORT_G_CONTEXT)) {
+        g->context = m->g->context;
+        g->flags |= GORT_G_CONTEXT;
+    }
     gort__store(&g->parent, m->g->id, RELAXED);
     return g;
 }

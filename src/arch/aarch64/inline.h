@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inline.h - the inline half of arch.h for aarch64; the layout of a suspended stack is in switch.S. */
+/* inline.h - the inline half of arch.h for aarch64. */
 #ifndef GORT_SRC_ARCH_AARCH64_INLINE_H
 #define GORT_SRC_ARCH_AARCH64_INLINE_H
 
-/* The address of the thread's words (gort__tls in switch.S), computed anew at each use. */
+/* The address of the thread's words (gort__tls in entry.S), computed anew at each use. */
 static inline uint64_t *gort__arch_words(void)
 {
     uint64_t off, base;
@@ -47,16 +47,45 @@ static inline void gort__arch_fence_after_rmw(void)
     __asm__ volatile("dmb ish" : : : "memory");
 }
 
-/* Lays out what gort__arch_switch loads: see the picture in switch.S. */
+static inline void gort__arch_save_control(struct gort__ctx *ctx)
+{
+    __asm__ volatile("mrs %0, fpcr" : "=r"(ctx->control));
+}
+
+/* `br` instead of `ret`, inline instead of called: see arch.h. x29 may be the frame pointer and is kept in
+ * the context; the other registers are lost for the compiler. */
+static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from, struct gort__ctx *to)
+{
+    register struct gort__ctx *x0 __asm__("x0") = from;
+    register struct gort__ctx *x1 __asm__("x1") = to;
+    __asm__ volatile("adr x9, 1f\n\t"
+                     "mov x10, sp\n\t"
+                     "ldr x11, [%0, #24]\n\t"
+                     "stp x10, x9, [%0]\n\t"
+                     "str x29, [%0, #16]\n\t"
+                     "ldp x10, x16, [%1]\n\t"
+                     "ldp x29, x12, [%1, #16]\n\t"
+                     "cmp x11, x12\n\t"
+                     "b.eq 2f\n\t"
+                     "msr fpcr, x12\n"
+                     "2:\tmov sp, x10\n\t"
+                     "br x16\n"
+                     "1:"
+                     : "+r"(x0), "+r"(x1)
+                     :
+                     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+                       "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
+                       "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",
+                       "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26",
+                       "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+}
+
+/* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {
-    uint64_t *sp = (uint64_t *)hi - 22;
-    for (int i = 0; i < 22; i++)
-        sp[i] = 0;
-    sp[0] = (uint64_t)(uintptr_t)entry; /* x19: whom gort__arch_entry calls */
-    sp[11] = (uint64_t)(uintptr_t)gort__arch_entry;
-    sp[20] = gort__arch_fp;
-    ctx->sp = sp;
+    uintptr_t *sp = (uintptr_t *)hi - 2;
+    sp[0] = (uintptr_t)entry;
+    *ctx = (struct gort__ctx){sp, (void *)(uintptr_t)gort__arch_entry, NULL, gort__arch_fp};
 }
 
 #endif

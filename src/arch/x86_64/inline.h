@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* inline.h - the inline half of arch.h for x86-64; the layout of a suspended stack is in switch.S. */
+/* inline.h - the inline half of arch.h for x86-64. */
 #ifndef GORT_SRC_ARCH_X86_64_INLINE_H
 #define GORT_SRC_ARCH_X86_64_INLINE_H
 
 /*
- * The thread's words live in switch.S (gort__tls). The asm is volatile, so each use reads the
+ * The thread's words live in entry.S (gort__tls). The asm is volatile, so each use reads the
  * thread register again, and initial-exec, so it never allocates, not even in a signal handler.
  */
 static inline void *gort__arch_self(void)
@@ -43,16 +43,59 @@ static inline void gort__arch_fence_after_rmw(void)
     __asm__ volatile("" : : : "memory"); /* a locked instruction is a full fence */
 }
 
-/* Lays out what gort__arch_switch pops: see the picture in switch.S. */
+static inline void gort__arch_save_control(struct gort__ctx *ctx)
+{
+    uint32_t *words = (uint32_t *)&ctx->control;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(words[0]), "=m"(*(uint16_t *)&words[1]));
+}
+
+#ifdef __AVX512F__
+#define GORT_ARCH_CLOBBER_AVX512                                                                             \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",     \
+        "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define GORT_ARCH_CLOBBER_AVX512
+#endif
+
+/*
+ * The jump is indirect instead of a `ret` for the same reason for which the switch is inline
+ * (arch.h). The control words are loaded only when they differ, because loading them is slow and
+ * they hardly ever do. rbp cannot be in the list of lost registers, so it is kept in the context.
+ */
+static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from, struct gort__ctx *to)
+{
+    __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+                     "movq %%rsp, 0(%0)\n\t"
+                     "movq %%rax, 8(%0)\n\t"
+                     "movq %%rbp, 16(%0)\n\t"
+                     "movl 24(%0), %%eax\n\t"
+                     "movzwl 28(%0), %%ecx\n\t"
+                     "cmpl 24(%1), %%eax\n\t"
+                     "jne 2f\n\t"
+                     "cmpw 28(%1), %%cx\n\t"
+                     "je 3f\n"
+                     "2:\tldmxcsr 24(%1)\n\t"
+                     "fldcw 28(%1)\n"
+                     "3:\tmovq 8(%1), %%rax\n\t"
+                     "movq 16(%1), %%rbp\n\t"
+                     "movq 0(%1), %%rsp\n\t"
+                     "jmp *%%rax\n"
+                     "1:"
+                     : "+D"(from), "+S"(to)
+                     :
+                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
+                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+                       "xmm12", "xmm13", "xmm14", "xmm15" GORT_ARCH_CLOBBER_AVX512, "mm0", "mm1", "mm2", "mm3",
+                       "mm4", "mm5", "mm6", "mm7", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
+                       "st(7)", "cc", "memory");
+}
+
+/* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {
-    uint64_t *sp = (uint64_t *)hi - 8;
-    sp[0] = gort__arch_fp;
-    sp[1] = sp[2] = sp[3] = sp[4] = 0; /* r15 r14 r13 r12 */
-    sp[5] = (uint64_t)(uintptr_t)entry; /* rbx: whom gort__arch_entry calls */
-    sp[6] = 0;                          /* rbp: the frame chain ends */
-    sp[7] = (uint64_t)(uintptr_t)gort__arch_entry;
-    ctx->sp = sp;
+    uintptr_t *sp = (uintptr_t *)hi - 2;
+    sp[0] = (uintptr_t)entry;
+    *ctx = (struct gort__ctx){sp, (void *)(uintptr_t)gort__arch_entry, NULL, gort__arch_fp};
 }
 
 #endif

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * explore.c - the search through all interleavings of a model.
+ *
+ * How: a thread stops before each of its atomic operations. Between steps the explorer lists the choices (let
+ * thread t do its operation, let a pending store of t become visible), takes the first and goes deeper; at the
+ * end, or where a state is known, it goes back to the last choice with an alternative and runs everything again
+ * from the start up to there: nothing has to be undone, real code just runs again.
+ * A state is a fingerprint of all announced memory, the threads' stacks and registers, and their pending stores.
+ * Two paths that meet in one state have the same future, so the second stops there; that makes all interleavings
+ * of some hundred steps affordable, and ends loops that wait for somebody.
+ * Rejected: sleep sets or partial-order reduction (they multiply with loops, and need independence to be right);
+ * copying the stacks aside instead of running again (faster, but the compiler's red zones and registers make it
+ * fragile).
+ *
+ * Invariants: (1) an execution depends on its choices only; a replay that does not is reported; (2) while a
+ * thread is stopped its caller-saved registers are dead (it stands in a call of step), the others are in `at`.
+ */
+#include "model/engine/explore.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+#define STACK      (64 << 10)
+#define DEPTH_MAX  4
+#define REGIONS    16
+#define STEPS_MAX  20000
+#define CHOICES    16
+
+/* What a thread is about to do. */
+struct op {
+    const void *p;
+    uint64_t v, expected;
+    unsigned size;
+    enum model_op_kind kind;
+    enum model_order order;
+    enum model_mutation_kind mutation;
+    bool timed;
+};
+
+/* A pending store. */
+struct entry {
+    void *p;
+    uint64_t old, v;
+    unsigned size;
+    bool release, rmw;
+};
+
+struct thread {
+    struct op op;
+    int pending;
+    bool woken;
+    struct entry buffer[DEPTH_MAX];
+    jmp_buf at;       /* where it stopped */
+    char *frame;      /* the part of its stack in use: from here ... */
+    char *base;       /* ... to here */
+    char *low;        /* the deepest `frame` of this execution */
+    jmp_buf start;    /* where each execution begins */
+    void (*fn)(void);
+    ucontext_t first; /* used once */
+    char *stack;
+};
+
+struct region {
+    char *p, *initial;
+    size_t size;
+};
+
+struct choice {
+    uint8_t thread;
+    int8_t flush; /* the pending store that becomes visible, -1: the thread makes a step */
+    uint8_t variant;
+};
+
+struct node {
+    struct choice choices[CHOICES];
+    uint8_t n, taken;
+};
+
+static struct {
+    const struct model *model;
+    struct thread threads[MODEL_THREADS];
+    struct thread *current; /* NULL: setup, final, or the explorer itself */
+    int n, depth, timeouts;
+    uint32_t variant; /* of the step being made */
+    int last, preempted; /* for the bound on preemptions */
+    jmp_buf home;
+    struct region regions[REGIONS], quiet[REGIONS];
+    int count, quiets;
+    struct node *path;
+    int length;      /* of path */
+    bool tracing;
+    uint64_t *seen;  /* fingerprints, open addressing, 0 is free */
+    size_t seen_size, seen_count;
+    struct model_result result;
+} x;
+
+enum { BACK = 1, FAILED = 2 }; /* how home is reached */
+
+static uint32_t step(const struct op *o);
+static void trace(const char *fmt, ...) GORT_PRINTF(1, 2);
+
+#include "model/engine/memory.c"
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void trace(const char *fmt, ...)
+{
+    if (!x.tracing || !x.current)
+        return;
+    char line[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    fprintf(stderr, "  %4d  T%d %*s%s\n", x.length, (int)(x.current - x.threads),
+            4 * (int)(x.current - x.threads), "", line);
+}
+
+void model_fail(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(x.result.why, sizeof x.result.why, fmt, args);
+    va_end(args);
+    x.result.failed = true;
+    _longjmp(x.home, FAILED);
+}
+
+/* The real code's own ways to give up. */
+#define REPORT(kind)                                                                                         \
+    do {                                                                                                     \
+        char text[160];                                                                                      \
+        va_list args;                                                                                        \
+        va_start(args, fmt);                                                                                 \
+        vsnprintf(text, sizeof text, fmt, args);                                                             \
+        va_end(args);                                                                                        \
+        model_fail(kind ": %s", text);                                                                       \
+    } while (0)
+void gort__throw(const char *fmt, ...)
+{
+    REPORT("throw");
+}
+void gort__fatal(const char *fmt, ...)
+{
+    REPORT("fatal");
+}
+
+/* The running thread stops before an operation; returns when it may do it, with the variant to take. */
+static GORT_NOINLINE uint32_t step(const struct op *o)
+{
+    struct thread *t = x.current;
+    t->op = *o;
+    t->frame = __builtin_frame_address(0);
+    if (t->frame < t->low)
+        t->low = t->frame;
+    if (_setjmp(t->at) == 0)
+        _longjmp(x.home, BACK);
+    return x.variant;
+}
+
+static GORT_NOINLINE void thread_body(void)
+{
+    struct thread *t = x.current;
+    t->base = t->low = __builtin_frame_address(0);
+    t->fn();
+    step(&(struct op){.kind = MODEL_OP_DONE});
+}
+
+static void thread_main(void)
+{
+    if (_setjmp(x.current->start) == 0)
+        _longjmp(x.home, BACK);
+    thread_body();
+}
+
+/* Lets t run up to its next step. False: a violation. */
+static bool thread_run(struct thread *t, jmp_buf at, uint32_t variant)
+{
+    x.current = t;
+    x.variant = variant;
+    buffer_apply(t);
+    int how = _setjmp(x.home);
+    if (how == 0)
+        _longjmp(at, 1);
+    t = x.current;
+    x.current = NULL;
+    if (!buffer_unapply(t) && how == BACK) {
+        snprintf(x.result.why, sizeof x.result.why, "a plain store hit a word with a pending atomic store");
+        x.result.failed = true;
+        return false;
+    }
+    return how == BACK;
+}
+
+static void threads_make(void)
+{
+    for (x.n = 0; x.n < MODEL_THREADS && x.model->threads[x.n]; x.n++) {
+        struct thread *t = &x.threads[x.n];
+        memset(t, 0, sizeof *t);
+        t->fn = x.model->threads[x.n];
+        t->stack = calloc(1, STACK);
+        getcontext(&t->first);
+        t->first.uc_stack.ss_sp = t->stack;
+        t->first.uc_stack.ss_size = STACK;
+        makecontext(&t->first, thread_main, 0);
+        x.current = t;
+        if (_setjmp(x.home) == 0)
+            setcontext(&t->first);
+        x.current = NULL;
+    }
+}
+
+/* Everything as it was; each thread up to its first step. */
+static bool restart(void)
+{
+    for (int i = 0; i < x.count; i++)
+        memcpy(x.regions[i].p, x.regions[i].initial, x.regions[i].size);
+    x.timeouts = x.model->timeouts;
+    x.last = x.preempted = 0;
+    for (int i = 0; i < x.n; i++) {
+        struct thread *t = &x.threads[i];
+        if (t->base) /* what the last execution left: equal states should look equal */
+            memset(t->low - 1024, 0, (size_t)(t->base - t->low) + 1024);
+        memset(t, 0, offsetof(struct thread, base));
+    }
+    for (int i = 0; i < x.n; i++)
+        if (!thread_run(&x.threads[i], x.threads[i].start, 0))
+            return false;
+    return true;
+}
+
+/* --- states ----------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, const void *data, size_t size)
+{
+    const char *p = data;
+    for (; size >= 8; p += 8, size -= 8) {
+        uint64_t w;
+        memcpy(&w, p, 8);
+        h ^= w * UINT64_C(0x9e3779b97f4a7c15);
+        h = ((h << 29) | (h >> 35)) * UINT64_C(0xbf58476d1ce4e5b9);
+    }
+    if (size) {
+        uint64_t w = 0;
+        memcpy(&w, p, size);
+        h = mix(h, &w, 8);
+    }
+    return h ^ (h >> 31);
+}
+
+static uint64_t fingerprint(void)
+{
+    uint64_t h = 1;
+    for (int i = 0; i < x.count; i++)
+        h = mix(h, x.regions[i].p, x.regions[i].size);
+    for (int i = 0; i < x.n; i++) {
+        struct thread *t = &x.threads[i];
+        h = mix(h, t, offsetof(struct thread, at));
+        if (t->op.kind != MODEL_OP_DONE) {
+            h = mix(h, &t->at, sizeof t->at);
+            h = mix(h, t->frame, (size_t)(t->base - t->frame));
+        }
+    }
+    int rest[3] = {x.timeouts, x.last, x.preempted};
+    if (!x.model->preemptions)
+        rest[1] = rest[2] = 0;
+    h = mix(h, rest, sizeof rest);
+    return h ? h : 1;
+}
+
+static bool seen_put(uint64_t h)
+{
+    size_t i = h & (x.seen_size - 1);
+    while (x.seen[i] && x.seen[i] != h)
+        i = (i + 1) & (x.seen_size - 1);
+    if (x.seen[i])
+        return false;
+    x.seen[i] = h;
+    return true;
+}
+
+/* True when the state was not known; it is from now on. */
+static bool state_is_new(void)
+{
+    if (x.model->tree)
+        return true;
+    if (x.seen_count * 2 >= x.seen_size) {
+        uint64_t *old = x.seen;
+        size_t n = x.seen_size;
+        x.seen_size = n ? 2 * n : 1 << 16;
+        x.seen = calloc(x.seen_size, sizeof *x.seen);
+        for (size_t i = 0; i < n; i++)
+            if (old[i])
+                seen_put(old[i]);
+        free(old);
+    }
+    bool new = seen_put(fingerprint());
+    x.seen_count += new;
+    return new;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+static void choice_add(struct node *d, int thread, int flush_index, uint32_t variant)
+{
+    if (d->n == CHOICES) {
+        fprintf(stderr, "model: more than %d choices in a state\n", CHOICES);
+        abort();
+    }
+    d->choices[d->n++] = (struct choice){(uint8_t)thread, (int8_t)flush_index, (uint8_t)variant};
+}
+
+static void choices_list(struct node *d)
+{
+    d->n = d->taken = 0;
+    bool last_goes_on = variants(&x.threads[x.last]) > 0;
+    for (int k = 0; k < x.n; k++) {
+        int i = (x.last + k) % x.n; /* the last one first: few switches in what is found first */
+        if (i != x.last && last_goes_on && x.model->preemptions && x.preempted >= x.model->preemptions)
+            continue;
+        uint32_t n = variants(&x.threads[i]);
+        for (uint32_t v = 0; v < n; v++)
+            choice_add(d, i, -1, v);
+    }
+    for (int i = 0; i < x.n; i++)
+        for (int e = 0; e < x.threads[i].pending; e++)
+            if (may_flush(&x.threads[i], e))
+                choice_add(d, i, e, 0);
+}
+
+static bool choice_take(const struct choice *c)
+{
+    struct thread *t = &x.threads[c->thread];
+    x.result.steps++;
+    if (c->flush >= 0) {
+        if (x.tracing)
+            fprintf(stderr, "  %4d  T%d %*s(its store of %" PRIx64 " is visible now)\n", x.length, c->thread,
+                    4 * c->thread, "", t->buffer[(int)c->flush].v);
+        flush(t, c->flush);
+        return true;
+    }
+    if (c->thread != x.last) {
+        x.preempted += variants(&x.threads[x.last]) > 0;
+        x.last = c->thread;
+    }
+    return thread_run(t, t->at, c->variant);
+}
+
+/* Nobody can go on: does the model agree? */
+static bool finish(void)
+{
+    if (_setjmp(x.home) == 0)
+        x.model->final();
+    return !x.result.failed;
+}
+
+/* One execution: the choices of path again, then the first choice in each new state. False: a violation. */
+static bool execute(void)
+{
+    int known = x.length;
+    x.length = 0;
+    if (!restart())
+        return false;
+    for (;;) {
+        struct node *d = &x.path[x.length];
+        if (x.length >= known) {
+            choices_list(d);
+            if (d->n == 0)
+                return finish();
+            if (!state_is_new())
+                return true;
+        }
+        if (x.length + 1 == STEPS_MAX) {
+            snprintf(x.result.why, sizeof x.result.why, "no end after %d steps", STEPS_MAX);
+            x.result.failed = true;
+            return false;
+        }
+        x.length++;
+        if (!choice_take(&d->choices[d->taken]))
+            return false;
+    }
+}
+
+/* On to the next alternative. False: there is none. */
+static bool backtrack(void)
+{
+    while (x.length > 0) {
+        struct node *d = &x.path[x.length - 1];
+        if (++d->taken < d->n)
+            return true;
+        x.length--;
+    }
+    return false;
+}
+
+/* Runs the failed path again, with a line for each step. */
+static void explain(void)
+{
+    struct model_result keep = x.result;
+    int length = x.length;
+    x.tracing = true;
+    x.length = 0;
+    x.result.failed = false;
+    if (restart())
+        while (x.length < length) {
+            x.length++;
+            if (!choice_take(&x.path[x.length - 1].choices[x.path[x.length - 1].taken]))
+                break;
+        }
+    x.tracing = false;
+    x.result = keep;
+}
+
+static void forget(void)
+{
+    for (int i = 0; i < x.n; i++)
+        free(x.threads[i].stack);
+    for (int i = 0; i < x.count; i++)
+        free(x.regions[i].initial);
+    free(x.path);
+    free(x.seen);
+    memset(&x, 0, sizeof x);
+}
+
+static struct model_result explore(const struct model *m, bool explained)
+{
+    x.model = m;
+    x.depth = m->depth ? m->depth : 2;
+    x.path = calloc(STEPS_MAX, sizeof *x.path);
+    if (x.depth > DEPTH_MAX || !x.path)
+        test_fail(__FILE__, __LINE__, "a store buffer has at most %d entries", DEPTH_MAX);
+    m->setup();
+    for (int i = 0; i < x.count; i++) {
+        x.regions[i].initial = malloc(x.regions[i].size);
+        memcpy(x.regions[i].initial, x.regions[i].p, x.regions[i].size);
+    }
+    threads_make();
+    bool ok;
+    do {
+        x.result.executions++;
+        ok = execute();
+    } while (ok && backtrack());
+    x.result.states = x.seen_count;
+    if (!ok && explained)
+        explain();
+    struct model_result result = x.result;
+    for (int i = 0; i < x.count; i++)
+        memcpy(x.regions[i].p, x.regions[i].initial, x.regions[i].size);
+    forget();
+    return result;
+}
+
+/* --- what models call ------------------------------------------------------------------------- */
+
+void model_memory(void *p, size_t size)
+{
+    if (x.count == REGIONS)
+        test_fail(__FILE__, __LINE__, "more than %d regions", REGIONS);
+    x.regions[x.count++] = (struct region){p, NULL, size};
+}
+
+void model_quiet(const void *p, size_t size)
+{
+    if (x.quiets == REGIONS)
+        test_fail(__FILE__, __LINE__, "more than %d regions", REGIONS);
+    x.quiet[x.quiets++] = (struct region){(char *)(uintptr_t)p, NULL, size};
+}
+
+struct model_result model_explore(const struct model *m)
+{
+    return explore(m, false);
+}
+
+static const char *const memory_names[] = {"tso", "weak", "sc"};
+
+static struct model_result timed(const struct model *m, const char *name, bool explained)
+{
+    if (GORT_ASAN || GORT_TSAN)
+        SKIP("the explorer changes stacks behind the sanitizer's back");
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    struct model_result r = explore(m, explained);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    test_log("%s (%s): %" PRIu64 " executions, %" PRIu64 " states, %" PRIu64 " steps, %.2f s%s%s", name,
+             memory_names[m->memory], r.executions, r.states, r.steps, seconds, r.failed ? ": " : "", r.why);
+    return r;
+}
+
+void model_check(const struct model *m, const char *name)
+{
+    struct model_result r = timed(m, name, true);
+    CHECK_MSG(!r.failed, "%s: %s", name, r.why);
+}
+
+void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
+                 enum model_mutation_kind kind)
+{
+    struct model mutant = *m;
+    mutant.mutation = (struct model_mutation){func, op, kind};
+    struct model_result r = timed(&mutant, name, false);
+    CHECK_MSG(r.failed, "%s: the mutation was not noticed", name);
+}
