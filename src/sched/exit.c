@@ -155,8 +155,7 @@ typedef void six_words(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, ui
 
 void gort__start_here(void)
 {
-    gort__switch_finish();
-    struct gort__m *m = gort__m_self();
+    struct gort__m *m = gort__switch_finish();
     struct gort__g *g = m->g;
     if (GORT_LIKELY(!(g->flags & GORT_G_WORDS))) {
         one_word *fn = (one_word *)g->fn;

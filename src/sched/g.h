@@ -59,6 +59,13 @@ struct gort__exit_handler;
 struct gort__keys;
 struct gort_ctx;
 
+/* A piece of the global queue; described in its first G. */
+struct gort__segment {
+    struct gort__g *next, *last; /* the first G of the next piece; the last G of this one */
+    uint32_t n;
+    int origin; /* the P it came from, -1: none */
+};
+
 struct gort__g {
     /* What a switch and a queue touch. */
     struct gort__ctx ctx;      /* where it goes on; valid while it is not running; pc NULL: has not run yet */
@@ -89,10 +96,8 @@ struct gort__g {
     uint32_t lock_depth; /* nested gort_lock_thread calls; owner */
     uint32_t wait_word;  /* who won the race to wake it; meaning given by what it waits on */
     void *wait_slot;     /* whatever the waker left for it */
-    uint32_t ticket;     /* counts its waits, so that a late waker knows that it is late */
-    uint32_t reserved;
-    void *sanitizer; /* ASan's fake stack, or TSan's fiber */
-    uint64_t spare[2];
+    void *sanitizer;     /* ASan's fake stack, or TSan's fiber */
+    struct gort__segment segment; /* of the first G of each piece of the global queue (queue.c) */
 } GORT_ALIGNED_LINE;
 
 _Static_assert(sizeof(struct gort__g) == 256, "a goroutine that has not run costs 256 bytes");

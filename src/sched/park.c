@@ -32,8 +32,7 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
         return park_thread(m, commit, arg);
     m->commit = commit;
     m->commit_arg = arg;
-    gort__switch_away(m, g);
-    return gort__m_self();
+    return gort__switch_away(m, g);
 }
 
 void gort__ready(struct gort__m *m, struct gort__g *g)

@@ -81,7 +81,8 @@ struct gort__p {
     uint64_t next_id, end_id;        /* goroutine numbers to give out */
     struct gort__g *free;            /* idle Gs, last used first */
     uint32_t free_n;
-    struct gort__g *spare;           /* a full batch of idle Gs (spawn.c), or NULL */
+    struct gort__g *spare;           /* full batches of idle Gs (spawn.c) */
+    uint32_t spare_n;
     char *fresh, *fresh_end;         /* Gs that were never used */
     struct gort__stack_cache stacks;
     struct gort__rand rand;
@@ -97,12 +98,12 @@ struct gort__sched {
     uint32_t idle_count GORT_ALIGNED_LINE; /* Ps in idle_ps; atomic, written under lock */
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
-    uint32_t queued;                       /* Gs in queue; atomic, written under lock */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Guarded by lock. */
     struct gort__lock lock GORT_ALIGNED_LINE; /* rank GORT_RANK_SCHED */
-    struct gort__glist queue;       /* the global run queue */
+    uint32_t queued;                /* Gs in queue; atomic, written under lock */
+    struct gort__glist queue;       /* the global run queue: first and last segment (queue.c) */
     struct gort__p *idle_ps;        /* last idle first */
     struct gort__m *idle_ms;        /* last idle first */
     struct gort__m *wanted_ms;      /* records whose thread the keeper is to create */
@@ -164,9 +165,10 @@ void gort__attend(struct gort__m *m); /* with inside set: does what attention as
 /* --- schedule.c ------------------------------------------------------------------------------- */
 void gort__schedule_loop(struct gort__m *m); /* on g0; returns when the thread is to end */
 struct gort__g *gort__pick_local(struct gort__p *p);
-void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
-void gort__switch_away(struct gort__m *m, struct gort__g *g); /* to the next G, or to g0 */
-void gort__switch_finish(void);                               /* first thing on a new stack */
+/* These return the M that the caller is on afterwards. */
+struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
+struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g); /* to the next G, or to g0 */
+struct gort__m *gort__switch_finish(void);                               /* first thing on a new stack */
 void gort__start_here(void);                                  /* the entry of every goroutine */
 bool gort__give_stack(struct gort__p *p, struct gort__g *g);
 
@@ -185,7 +187,6 @@ void gort__block_put(void *block, size_t size);
 
 /* --- queue.c: the global queue ---------------------------------------------------------------- */
 void gort__queue_put_locked(struct gort__g *g);
-void gort__queue_put_list_locked(struct gort__glist list);
 struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most); /* returns one, the rest into p */
 void gort__queue_put(struct gort__g *g);
 void gort__p_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */

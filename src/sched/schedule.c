@@ -38,7 +38,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
     return g ? g : gort__runq_get_next(&p->runq);
 }
 
-struct gort__g *gort__pick_local(struct gort__p *p)
+static inline struct gort__g *pick(struct gort__p *p)
 {
     if (GORT_UNLIKELY(--p->turn == 0))
         return pick_fair(p);
@@ -49,6 +49,11 @@ struct gort__g *gort__pick_local(struct gort__p *p)
     g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
     p->slice++;
     return g;
+}
+
+struct gort__g *gort__pick_local(struct gort__p *p)
+{
+    return pick(p);
 }
 
 /* A G that first runs gets its stack now; false when there is no memory. */
@@ -73,7 +78,8 @@ static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
     return g->ctx.pc || gort__give_stack(p, g);
 }
 
-void gort__switch_finish(void)
+/* First thing on the other side: the errno of whoever goes on, and the commit of whoever left. */
+static inline struct gort__m *arrive(void)
 {
     struct gort__m *m = gort__m_self();
     struct gort__g *g = m->g;
@@ -88,9 +94,15 @@ void gort__switch_finish(void)
         if (!commit(prev, m->commit_arg))
             gort__ready(m, prev);
     }
+    return m;
 }
 
-GORT_NOINLINE void gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+struct gort__m *gort__switch_finish(void)
+{
+    return arrive();
+}
+
+GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
     from->err = *m->err;
     m->prev = from;
@@ -104,21 +116,21 @@ GORT_NOINLINE void gort__switch_to(struct gort__m *m, struct gort__g *from, stru
     }
     gort__san_leave(m, from, to);
     gort__arch_switch(&from->ctx, &to->ctx);
-    gort__switch_finish();
+    return arrive();
 }
 
-void gort__switch_away(struct gort__m *m, struct gort__g *g)
+struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
     gort__arch_save_control(&g->ctx);
     if (GORT_LIKELY(!m->locked_g && !gort__load(&m->attention, RELAXED))) {
-        next = gort__pick_local(m->p);
+        next = pick(m->p);
         if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
             m->handed = next;
             next = NULL;
         }
     }
-    gort__switch_to(m, g, next ? next : &m->g0);
+    return gort__switch_to(m, g, next ? next : &m->g0);
 }
 
 /* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
@@ -185,7 +197,7 @@ struct gort__m *gort__yield(struct gort__m *m)
     }
     gort__arch_save_control(&g->ctx);
     bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
-    next = gort__pick_local(m->p);
+    next = pick(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
     if (!next)
@@ -203,6 +215,5 @@ struct gort__m *gort__yield(struct gort__m *m)
         m->handed = next;
         next = &m->g0;
     }
-    gort__switch_to(m, g, next);
-    return gort__m_self();
+    return gort__switch_to(m, g, next);
 }

@@ -6,11 +6,11 @@
  * (schedule.c), because the first touch of fresh memory costs more than everything else together.
  * Records go through each P's own list, the last used first, in batches of 64 between Ps:
  *
- *     P:       free (0..63)  spare (0 or a full batch)  fresh (never used, adjacent)
+ *     P:       free (0..63)  spare (up to 32 full batches)  fresh (never used, adjacent)
  *     shared:  batches of 64, then new ones carved from the slab
  *
- * so neither a P that only starts nor one that only ends goroutines takes a lock each time. Fresh
- * records are handed out by address, untouched, so that each line is fetched just once.
+ * so neither a P that only starts nor one that only ends goroutines takes a lock each time, and a P
+ * that does both gets its own warm records back. Fresh records are handed out by address, untouched, so that each line is fetched just once.
  * For each new record address space for a default stack is reserved: if gort_go succeeds, the
  * goroutine can run.
  * Threads: with a P by the M that holds it; without one (plain threads) under free_lock.
@@ -22,6 +22,7 @@
 #include "sched/verbs.h"
 
 #define BATCH 64
+#define SPARE_MAX 32 /* 2048 records, 512 KiB a P */
 
 /* Batches are linked through this field of their first G. */
 static struct gort__g **batch_link(struct gort__g *batch)
@@ -92,7 +93,8 @@ struct gort__g *gort__g_new(struct gort__p *p)
     }
     if (p->spare) {
         g = p->spare;
-        p->spare = NULL;
+        p->spare = *batch_link(g);
+        p->spare_n--;
         p->free = g->link;
         p->free_n = BATCH - 1;
         return g;
@@ -105,11 +107,16 @@ struct gort__g *gort__g_new(struct gort__p *p)
     return new_slow(p);
 }
 
-static GORT_NOINLINE void share_batch(struct gort__g *batch)
+/* Gives all spare batches beyond `keep` to everybody. */
+static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
 {
     gort__lock_take(&gort__sched.free_lock, GORT_RANK_GFREE);
-    *batch_link(batch) = gort__sched.free_batches;
-    gort__sched.free_batches = batch;
+    for (; p->spare_n > keep; p->spare_n--) {
+        struct gort__g *batch = p->spare;
+        p->spare = *batch_link(batch);
+        *batch_link(batch) = gort__sched.free_batches;
+        gort__sched.free_batches = batch;
+    }
     gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
 }
 
@@ -120,22 +127,19 @@ void gort__g_free(struct gort__p *p, struct gort__g *g)
     p->free = g;
     if (GORT_LIKELY(++p->free_n < BATCH))
         return;
-    if (p->spare)
-        share_batch(p->spare);
+    *batch_link(p->free) = p->spare;
     p->spare = p->free;
     p->free = NULL;
     p->free_n = 0;
+    if (++p->spare_n > SPARE_MAX)
+        share(p, SPARE_MAX / 2);
 }
 
 void gort__g_cache_flush(struct gort__p *p)
 {
     struct gort__sched *s = &gort__sched;
+    share(p, 0);
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
-    if (p->spare) {
-        *batch_link(p->spare) = s->free_batches;
-        s->free_batches = p->spare;
-        p->spare = NULL;
-    }
     while (p->free) {
         struct gort__g *g = p->free;
         p->free = g->link;

@@ -184,8 +184,11 @@ static void owner_next(void)
 static void thief(void)
 {
     steal(&q1, &q);
-    while (get(&q1))
-        ;
+}
+
+static void thief_two(void)
+{
+    steal(&q2, &q);
 }
 
 static void thief_twice(void)
@@ -196,16 +199,21 @@ static void thief_twice(void)
     steal(&q1, &q);
 }
 
-static void thief_two(void)
+static void owner_takes(void)
 {
-    steal(&q2, &q);
-    while (get(&q2))
+    get(&q);
+    put(4);
+}
+
+static void thief_drains(void)
+{
+    steal(&q1, &q);
+    while (get(&q1))
         ;
 }
 
 static void thief_of_thief(void)
 {
-    steal(&q2, &q1);
     steal(&q2, &q1);
 }
 
@@ -231,7 +239,7 @@ static const struct model cycle = {.setup = setup_3, .threads = {owner_cycles, t
 static const struct model overflow = {
     .setup = setup_full, .threads = {owner_overflows, thief_twice}, .final = each_once};
 static const struct model chain = {
-    .setup = setup_full, .threads = {owner_cycles, thief, thief_of_thief}, .final = each_once};
+    .setup = setup_full, .threads = {owner_takes, thief_drains, thief_of_thief}, .final = each_once};
 static const struct model next = {.setup = setup_next, .threads = {owner_next, thief_next}, .final = nothing_left};
 
 TEST(fill_and_drain)
