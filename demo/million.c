@@ -33,10 +33,10 @@ static void start(int n, gort_wg *wg)
 static void line(const char *what, double value, const char *unit, const char *note)
 {
     colour(GREY);
-    say("  %-34s", what);
+    say("  %-32s", what);
     plain();
     colour(GREEN);
-    say("%10.*f %-6s", value < 100 ? 1 : 0, value, unit);
+    say("%8.*f %-6s", value < 100 ? 1 : 0, value, unit);
     colour(GREY);
     say("  %s\n", note);
     plain();
@@ -61,40 +61,56 @@ static void park_many(struct results *r, int n)
     gort_wg_wait(&wg);
 }
 
-void million_show(struct results *r, bool fast)
+/* Starts n on one P, where none can run, then runs them on all. Keeps the better figures. */
+static void measure(struct results *r)
 {
     gort_wg wg = {0};
-    int n = r->count = memory_free() > (size_t)1 << 30 ? 1000000 : 100000;
-    heading(n == 1000000 ? "a million goroutines" : "a hundred thousand goroutines");
-
+    int n = r->count;
     gort_maxprocs(1);
     size_t before = memory_used();
     int64_t from = gort_now();
     start(n, &wg);
-    r->spawn_ns = (double)(gort_now() - from) / n;
+    double spawn_ns = (double)(gort_now() - from) / n;
     r->spawn_bytes = (double)(memory_used() - before) / n;
-    line("start one", r->spawn_ns, "ns", "first use of its memory included");
-    line("memory of one that has not run", r->spawn_bytes, "bytes", "a stack comes when it first runs");
-
     gort_maxprocs(r->procs);
     gort_wg_wait(&wg);
-    r->all_ms = ms_since(from);
-    line("until all had run", r->all_ms, "ms", "from the first start to the last end");
+    double all_ms = ms_since(from);
+    if (!r->all_ms || all_ms < r->all_ms) {
+        r->spawn_ns = spawn_ns;
+        r->all_ms = all_ms;
+    }
+}
 
-    for (int round = 0; round < 5; round++) {
-        from = gort_now();
+/* A virtual machine may have to get memory from its host first, which can take longer than all the rest: so it
+ * is measured in two runs, the first of which leaves nothing behind but memory that is there. */
+void million_rehearse(struct results *r)
+{
+    r->count = memory_free() > (size_t)1 << 30 ? 1000000 : 100000;
+    measure(r);
+}
+
+void million_show(struct results *r, bool fast)
+{
+    gort_wg wg = {0};
+    int n = r->count;
+    heading(n == 1000000 ? "a million goroutines" : "a hundred thousand goroutines");
+    measure(r);
+    line("start one", r->spawn_ns, "ns", "its memory never used yet");
+    line("memory of one that has not run", r->spawn_bytes, "bytes", "no stack before it runs");
+    line("until all had run", r->all_ms, "ms", "from the first start");
+    for (int round = 0; round < (fast ? 2 : 5); round++) {
+        int64_t from = gort_now();
         start(n, &wg);
         gort_wg_wait(&wg);
         double ns = (double)(gort_now() - from) / n;
         if (round == 0 || ns < r->again_ns)
             r->again_ns = ns;
     }
-    line("start and run one, memory warm", r->again_ns, "ns", "the best of five millions");
-
+    line("start and run one, memory warm", r->again_ns, "ns", fast ? "the best of two" : "the best of five");
     int many = fast ? 10000 : 100000;
     if (memory_free() > (size_t)many * 8192 * 3) {
         park_many(r, many);
-        line(fast ? "memory of one of 10,000 that wait" : "memory of one of 100,000 that wait", r->parked_bytes,
-             "bytes", "its stack, page tables and record");
+        line(fast ? "one of 10,000 that wait" : "one of 100,000 that wait", r->parked_bytes, "bytes",
+             "its stack and page tables");
     }
 }

@@ -36,9 +36,10 @@ static void on_signal(int signo)
 void screen_begin(bool want_plain)
 {
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-    live = !want_plain && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(no_colour && *no_colour);
-    if (live && screen_size().cols < 40)
-        live = false; /* too narrow for anything but lines */
+    live = !want_plain && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 &&
+           !(no_colour && *no_colour);
+    if (live && (screen_size().cols < 40 || screen_size().rows < 12))
+        live = false; /* too small for anything but lines */
     if (!live)
         return;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT};
@@ -82,6 +83,16 @@ void say(const char *format, ...)
     va_end(list);
     if (n > 0)
         used += (size_t)n < room - used ? (size_t)n : room - used - 1;
+}
+
+size_t said(void)
+{
+    return used;
+}
+
+void unsay(size_t mark)
+{
+    used = mark;
 }
 
 void show(void)

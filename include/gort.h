@@ -16,7 +16,10 @@
 #include "gort/run.h"
 #include "gort/key.h"
 #include "gort/time.h"
+#include "gort/chan.h"
 #include "gort/sync.h"
+#include "gort/ctx.h"
+#include "gort/group.h"
 #include "gort/typed.h"
 
 #endif

@@ -41,6 +41,28 @@ void gort__block_put(void *block, size_t size)
     gort__slab_put(&gort__sched.blocks[i], block);
 }
 
+bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
+{
+    struct gort__exit_handler *h = gort__block_get(sizeof *h);
+    if (!h)
+        return false;
+    *h = (struct gort__exit_handler){g->handlers, fn, arg};
+    g->handlers = h;
+    g->flags |= GORT_G_CLEANUP;
+    return true;
+}
+
+void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
+{
+    for (struct gort__exit_handler **at = &g->handlers; *at; at = &(*at)->next)
+        if ((*at)->fn == fn && (*at)->arg == arg) {
+            struct gort__exit_handler *h = *at;
+            *at = h->next;
+            gort__block_put(h, sizeof *h);
+            return;
+        }
+}
+
 int gort_on_exit(void (*fn)(void *), void *arg)
 {
     if (!fn)
@@ -48,15 +70,9 @@ int gort_on_exit(void (*fn)(void *), void *arg)
     struct gort__m *m = gort__enter();
     if (!m)
         return -ESRCH;
-    struct gort__exit_handler *h = gort__block_get(sizeof *h);
-    if (h) {
-        struct gort__g *g = m->g;
-        *h = (struct gort__exit_handler){g->handlers, fn, arg};
-        g->handlers = h;
-        g->flags |= GORT_G_CLEANUP;
-    }
+    bool done = gort__g_at_end(m->g, fn, arg);
     gort__leave(m);
-    return h ? 0 : -ENOMEM;
+    return done ? 0 : -ENOMEM;
 }
 
 /* Runs what the goroutine left to be run at its end. Inside; user code is called outside. */
@@ -83,7 +99,14 @@ void gort__g_cleanup(struct gort__g *g)
         run_handlers(g);
         gort__keys_destroy(g);
     }
-    run_handlers(g);
+    if (g->handlers)
+        run_handlers(g);
+    if (g->flags & GORT_G_FINALLY) {
+        g->flags &= (uint16_t)~GORT_G_FINALLY;
+        gort__leave(gort__m_self());
+        ((void (*)(void *))g->arg[3])((void *)g->arg[4]);
+        gort__enter();
+    }
     if (g->copy) {
         gort__block_put(g->copy, g->arg[1]);
         g->copy = NULL;

@@ -13,15 +13,22 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
+#include "sched/timer.h"
 #include "sched/verbs.h"
 
 #define LIMITS_EVERY INT64_C(5000000000) /* ns between looks at the CPU limits */
+#define SUSPECT_EVERY INT64_C(100000000)  /* ns between looks whether a deadlock is real */
 #define RETRY_EVERY INT64_C(10000000)    /* ns between tries to create a refused thread */
 
 void gort__keeper_wake_locked(void)
 {
     gort__add(&gort__sched.keeper_word, 1, RELEASE); /* pairs with gort__keeper_loop */
     gort__os_futex_wake(&gort__sched.keeper_word, 1);
+}
+
+void gort__keeper_wake(void)
+{
+    gort__keeper_wake_locked(); /* needs no lock: the keeper looks at everything after it woke */
 }
 
 void gort__deadlock_check_locked(void)
@@ -36,8 +43,15 @@ void gort__deadlock_check_locked(void)
         gort__run_done_locked(0);
         return;
     }
-    if (s->plain_users)
+    if (s->plain_users || gort__timer_count())
         return;
+    /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
+    int total = gort__os_thread_total(), ours = 1 + s->m_count + (GORT_TSAN ? 1 : 0);
+    if (total == 0 || total > ours) {
+        s->suspect = true;
+        gort__keeper_wake_locked();
+        return;
+    }
     if (s->main_exited)
         gort__fatal("all goroutines are asleep (main has ended) - deadlock!");
     gort__fatal("all goroutines are asleep - deadlock!");
@@ -132,13 +146,19 @@ static void follow_limits(void)
 void gort__keeper_loop(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t limits_at = gort__os_now() + LIMITS_EVERY;
+    int64_t limits_at = gort__os_now() + LIMITS_EVERY, suspect_at = 0;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
         struct gort__m *wanted = s->main_done ? NULL : s->wanted_ms;
         struct gort__m *dead = s->dead_ms;
-        bool done = s->main_done;
+        bool done = s->main_done, suspect = s->suspect;
+        if (suspect && gort__os_now() >= suspect_at) {
+            s->suspect = suspect = false;
+            suspect_at = gort__os_now() + SUSPECT_EVERY;
+            gort__deadlock_check_locked();
+            suspect = s->suspect;
+        }
         if (wanted)
             s->wanted_ms = NULL;
         s->dead_ms = NULL;
@@ -147,7 +167,12 @@ void gort__keeper_loop(void)
         join_dead(dead);
         if (done)
             return;
-        int64_t until = created ? limits_at : gort__os_now() + RETRY_EVERY;
+        int64_t until = gort__timer_run();
+        int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
+        if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
+            look_at = gort__os_now() + SUSPECT_EVERY;
+        if (until > look_at)
+            until = look_at;
         gort__os_futex_wait(&s->keeper_word, seen, until);
         if (created && gort__os_now() >= limits_at) {
             follow_limits();

@@ -37,14 +37,14 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
 
 void gort__ready(struct gort__m *m, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(gort__sched.fuzz))
+    if (GORT_UNLIKELY(gort__sched.fuzz) && m)
         gort__fuzz_point(m);
     if (GORT_UNLIKELY(g->flags & GORT_G_THREAD)) {
         gort__m_wake(g->m);
         return;
     }
     gort__g_set(g, GORT_G_RUNNABLE);
-    if (GORT_LIKELY(m->p != NULL)) {
+    if (GORT_LIKELY(m && m->p)) {
         gort__p_put_next(m->p, g);
     } else {
         gort__queue_put(g);
@@ -63,7 +63,7 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
             continue;
         }
         gort__g_set(g, GORT_G_RUNNABLE);
-        if (m->p)
+        if (m && m->p)
             gort__p_put(m->p, g);
         else
             gort__queue_put(g);

@@ -19,6 +19,7 @@
 #include <signal.h>
 
 #include "base/fatal.h"
+#include "sched/timer.h"
 #include "sched/verbs.h"
 
 #define MAIN_STACK ((size_t)8 << 20)
@@ -91,6 +92,7 @@ static int start(void)
     s->gs.object = sizeof(struct gort__g);
     s->ids = 1;
     s->fuzz = s->conf.fuzz;
+    s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__procs_resize(s->conf.maxprocs);
     if (err)
@@ -204,8 +206,13 @@ static void send_away_plain(void)
         for (struct gort__m *m = s->plain_ms; m; m = m->all_next) {
             if (gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
                 again = true;
-            else
-                m->g0.keys = NULL, m->g0.handlers = NULL; /* their memory goes with the run */
+            if (gort__claim(&m->g0)) { /* it waits for somebody who is gone */
+                m->g0.wait_slot = (void *)(intptr_t)-ECANCELED;
+                gort__m_wake(m);
+            }
+            if (again)
+                continue;
+            m->g0.keys = NULL, m->g0.handlers = NULL; /* their memory goes with the run */
         }
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         if (again)
@@ -217,6 +224,7 @@ static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
+    gort__timer_reset();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
         gort__slab_destroy(&s->blocks[i], keep_chunk);
@@ -225,7 +233,7 @@ static void teardown(void)
         gort__os_vm_unmap(s->ps[i], (sizeof(struct gort__p) + page - 1) / page * page);
     orphans = NULL;
     struct gort__m *plain = s->plain_ms;
-    uint64_t run = s->run;
+    uint64_t run = s->run + 1; /* what still waits in some queue is gone (sync/waiter.h) */
     uint32_t word = s->world_word;
     *s = (struct gort__sched){.plain_ms = plain, .run = run, .world_word = (word + 1) & ~1u, .phase = GORT_PHASE_ENDING};
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */

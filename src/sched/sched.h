@@ -128,8 +128,10 @@ struct gort__sched {
     bool keeper_asleep;   /* guarded by lock */
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
+    bool suspect;         /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited;     /* main called gort_exit; guarded by lock */
     int result;
+    int64_t started_at;   /* when this run began */
     uint64_t run;         /* counts runs; atomic */
     uint64_t ids;         /* goroutine numbers given to Ps; atomic */
     uint64_t plain_spawned; /* Gs started by plain threads; guarded by lock */
@@ -178,6 +180,8 @@ void gort__g_free(struct gort__p *p, struct gort__g *g); /* its stack is gone al
 void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
 void gort__g_cache_flush(struct gort__p *p);
 void gort__g_name(struct gort__g *g, const char *name);
+bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */
+void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg);
 void gort__g_cleanup(struct gort__g *g); /* exit handlers, keys, copied argument; inside */
 void gort__keys_destroy(struct gort__g *g); /* key.c */
 uint64_t gort__g_count(void);
@@ -229,6 +233,7 @@ int gort__procs_resize(int n); /* the world is stopped; 0 or -ENOMEM */
 
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */
 void gort__keeper_wake_locked(void);
+void gort__keeper_wake(void);
 void gort__keeper_loop(void);
 void gort__deadlock_check_locked(void);
 

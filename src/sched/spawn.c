@@ -180,6 +180,11 @@ void gort__g_name(struct gort__g *g, const char *name)
     g->flags |= GORT_G_NAMED;
 }
 
+static void drop_context(void *context)
+{
+    gort__ref_drop(context);
+}
+
 /* What only some starts need: a name, a stack of another size. 0 or -errno. */
 static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
 {
@@ -209,6 +214,18 @@ static GORT_NOINLINE void publish_plain(struct gort__g *g)
     gort__wake_if_idle();
 }
 
+/* The context in use, with a reference that lasts until g ends. False: no memory. */
+static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
+{
+    struct gort__ref *context = from->context;
+    if (!gort__g_at_end(g, drop_context, context))
+        return false;
+    gort__ref_take(context);
+    g->context = context;
+    g->flags |= GORT_G_CONTEXT;
+    return true;
+}
+
 /* A record with its function and its first words. NULL: no memory. */
 static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs)
 {
@@ -223,9 +240,9 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
     g->fn = fn;
     for (int i = 0; i < nargs; i++)
         g->arg[i] = args[i];
-    if (GORT_UNLIKELY(m->g->flags & GORT_G_CONTEXT)) {
-        g->context = m->g->context;
-        g->flags |= GORT_G_CONTEXT;
+    if (GORT_UNLIKELY(m->g->flags & GORT_G_CONTEXT) && !inherit(m->g, g)) {
+        gort__g_discard(m->p, g);
+        return NULL;
     }
     gort__store(&g->parent, m->g->id, RELAXED);
     return g;
@@ -255,10 +272,24 @@ int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const u
     if (GORT_UNLIKELY(attr != NULL)) {
         int err = apply(attr, g);
         if (err) {
+            gort__g_cleanup(g);
             gort__g_discard(m->p, g);
             return err;
         }
     }
+    publish(m, g);
+    return 0;
+}
+
+int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs, void (*done)(void *),
+                     void *done_arg)
+{
+    struct gort__g *g = prepare(m, fn, args, nargs);
+    if (!g)
+        return -ENOMEM;
+    g->arg[3] = (uintptr_t)done;
+    g->arg[4] = (uintptr_t)done_arg;
+    g->flags |= GORT_G_FINALLY | GORT_G_CLEANUP | GORT_G_WORDS;
     publish(m, g);
     return 0;
 }

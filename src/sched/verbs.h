@@ -49,16 +49,43 @@ static inline void gort__leave(struct gort__m *m)
  */
 struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason);
 
-/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside. */
+/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the keeper, or a
+ * thread outside of runs. */
 void gort__ready(struct gort__m *m, struct gort__g *g);
-/* The same for many, linked: they go to the tail, and other Ps are told. */
+/* Appends g, which is in no queue. */
+static inline void gort__glist_add(struct gort__glist *list, struct gort__g *g)
+{
+    g->link = NULL;
+    if (list->last)
+        list->last->link = g;
+    else
+        list->first = g;
+    list->last = g;
+    list->n++;
+}
+/* The same as ready for many, linked: they go to the tail, and other Ps are told. */
 void gort__ready_list(struct gort__m *m, struct gort__glist list);
+
+/*
+ * When more than one party may end a wait (a peer, a deadline, a context, the end of the run), the
+ * waiter arms its word from its commit function, and whoever changes it back has won and readies it.
+ */
+enum { GORT_CLAIM_NONE, GORT_CLAIM_ARMED };
+
+static inline bool gort__claim(struct gort__g *g)
+{
+    uint32_t armed = GORT_CLAIM_ARMED;
+    return gort__cas(&g->wait_word, &armed, GORT_CLAIM_NONE, ACQ_REL); /* pairs with itself: one winner */
+}
 
 /* Lets others run first; returns the M it is on now. Inside. */
 struct gort__m *gort__yield(struct gort__m *m);
 
 /* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
 int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
+/* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it does. */
+int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs, void (*done)(void *),
+                     void *done_arg);
 /* The same with two words and a block (gort__block_get of args[1] bytes) that lives until fn returns. */
 int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block);
 

@@ -3,85 +3,94 @@
  * wg.c - wait groups.
  *
  * Why: a wait group often lives on the stack of the goroutine that waits, and is gone the moment
- * wait returns. So the last done takes the list of waiters and makes the state zero in that order,
- * and touches nothing of the group afterwards; only then does it wake anybody.
+ * wait returns. So the last done takes everybody out of the queue and makes the state zero in that
+ * order, and touches nothing of the group afterwards; only then does it wake anybody.
  *
- *     state:  | 62 .. 33 | 32: the list is being changed | 31 .. 0: the count |
+ *     state:  | 33: there is a queue | 32: it is being changed | 31 .. 0: the count |
  *
- * Invariants: (1) the list is changed only by whoever set the lock bit; (2) with the count at zero
- * and the bit clear, the list is empty.
+ * Invariants: (1) the queue is changed only by whoever set LOCK; (2) with the count at zero and LOCK
+ * clear, the queue is empty.
  * Threads: any.
  */
-#include <gort/sync.h>
-
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sync/object.h"
 
 #define LOCK (UINT64_C(1) << 32)
+#define WAITED (UINT64_C(1) << 33)
 #define COUNT(state) ((int32_t)(uint32_t)(state))
 
-/* One that waits; on its own stack. */
-struct waiter {
-    struct waiter *next;
-    struct gort__g *g;
-};
-
-static uint64_t lock(gort_wg *wg)
+static uint64_t take_lock(gort_wg *wg)
 {
-    for (;;) {
+    for (int spins = 0;; spins++) {
         uint64_t s = gort__load(&wg->gort_priv_state, RELAXED);
-        if (!(s & LOCK) && gort__cas(&wg->gort_priv_state, &s, s | LOCK, ACQUIRE)) /* pairs with the unlocks */
+        if (!(s & LOCK) && gort__cas(&wg->gort_priv_state, &s, s | LOCK, ACQUIRE)) /* pairs with unlock */
             return s;
-        gort__arch_pause();
+        if (spins < 100)
+            gort__arch_pause();
+        else
+            gort__os_thread_yield();
     }
 }
 
-static bool commit_unlock(struct gort__g *g, void *arg)
+static void lock(void *wg)
+{
+    take_lock(wg);
+}
+
+static void unlock(void *arg)
 {
     gort_wg *wg = arg;
-    (void)g;
-    gort__and(&wg->gort_priv_state, ~LOCK, RELEASE); /* pairs with lock */
-    return true;
+    gort__and(&wg->gort_priv_state, ~LOCK, RELEASE); /* pairs with take_lock */
+}
+
+int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
+{
+    struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
+    if (COUNT(gort__load(&wg->gort_priv_state, ACQUIRE)) == 0 && /* pairs with gort_wg_add */
+        !(gort__load(&wg->gort_priv_state, ACQUIRE) & LOCK))
+        return 0;
+    struct gort__m *m = gort__enter();
+    int err = 0;
+    if (COUNT(take_lock(wg)) == 0 || (err = gort__wait_refused(m, deadline, false, "gort_wg_wait")) != 0) {
+        unlock(wg);
+    } else {
+        struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, false};
+        struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, false)};
+        gort__or(&wg->gort_priv_state, WAITED, RELAXED);
+        gort__waitq_push(q, &w);
+        err = gort__wait(&m, &how, q, &w);
+    }
+    if (m)
+        gort__leave(m);
+    return err;
 }
 
 int gort_wg_wait(gort_wg *wg)
 {
-    if (COUNT(gort__load(&wg->gort_priv_state, ACQUIRE)) == 0) /* pairs with gort_wg_add */
-        return 0;
-    struct gort__m *m = gort__enter();
-    if (!m)
-        gort__fatal("gort_wg_wait: would wait, but no run is on");
-    uint64_t s = lock(wg);
-    if (COUNT(s) == 0) {
-        commit_unlock(m->g, wg);
-    } else {
-        struct waiter w = {wg->gort_priv_waiters, m->g};
-        wg->gort_priv_waiters = &w;
-        m = gort__park(commit_unlock, wg, GORT_WAIT_WG);
-    }
-    gort__leave(m);
-    return 0;
+    return gort_wg_wait_until(wg, GORT_FOREVER);
 }
 
-/* The count went to zero: wakes everybody. Called with the lock bit set; releases it. */
-static void wake_all(gort_wg *wg)
+/* The count went to zero with somebody in the queue. LOCK is ours. */
+static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
 {
-    struct gort__m *m = gort__enter();
-    struct waiter *w = wg->gort_priv_waiters;
-    wg->gort_priv_waiters = NULL;
-    gort__and(&wg->gort_priv_state, ~LOCK, RELEASE); /* pairs with lock; the group may be gone now */
-    while (w) {
-        struct waiter *next = w->next;
-        gort__ready(m, w->g); /* its record is on its stack: read next before */
-        w = next;
+    struct gort__glist woken = {0};
+    struct gort__waiter *w;
+    while ((w = gort__waitq_take(gort__object_queue(&wg->gort_priv_waiters))) != NULL) {
+        w->result = 0;
+        gort__glist_add(&woken, w->g);
     }
-    if (m)
-        gort__leave(m);
+    /* Pairs with take_lock; the group may be gone now. */
+    gort__and(&wg->gort_priv_state, ~(LOCK | WAITED), RELEASE);
+    if (woken.n == 1)
+        gort__ready(m, woken.first);
+    else if (woken.n)
+        gort__ready_list(m, woken);
 }
 
-void gort_wg_add(gort_wg *wg, int n)
+/* True: LOCK is taken and the waiters are to be woken. */
+static inline bool add(gort_wg *wg, int n)
 {
     for (uint64_t s = gort__load(&wg->gort_priv_state, RELAXED);;) {
         int64_t count = (int64_t)COUNT(s) + n;
@@ -93,13 +102,21 @@ void gort_wg_add(gort_wg *wg, int n)
             s = gort__load(&wg->gort_priv_state, RELAXED);
             continue;
         }
-        uint64_t to = (s & LOCK) | (uint32_t)count | (last ? LOCK : 0);
-        if (!gort__cas(&wg->gort_priv_state, &s, to, ACQ_REL)) /* pairs with gort_wg_wait */
-            continue;
-        if (last)
-            wake_all(wg);
-        return;
+        bool wake = last && (s & WAITED);
+        uint64_t to = (s & ~(uint64_t)UINT32_MAX) | (uint32_t)count | (wake ? LOCK : 0);
+        if (gort__cas(&wg->gort_priv_state, &s, to, ACQ_REL)) /* pairs with gort_wg_wait */
+            return wake;
     }
+}
+
+void gort_wg_add(gort_wg *wg, int n)
+{
+    if (GORT_LIKELY(!add(wg, n)))
+        return;
+    struct gort__m *m = gort__enter();
+    wake_all(m, wg);
+    if (m)
+        gort__leave(m);
 }
 
 void gort_wg_done(gort_wg *wg)
@@ -107,9 +124,8 @@ void gort_wg_done(gort_wg *wg)
     gort_wg_add(wg, -1);
 }
 
-static void run_and_done(void (*fn)(void *), void *arg, gort_wg *wg)
+static void done(void *wg)
 {
-    fn(arg);
     gort_wg_done(wg);
 }
 
@@ -120,11 +136,11 @@ int gort_wg_go(gort_wg *wg, void (*fn)(void *), void *arg)
     struct gort__m *m = gort__enter();
     if (!m)
         return -ESRCH;
-    gort_wg_add(wg, 1);
-    uintptr_t args[3] = {(uintptr_t)fn, (uintptr_t)arg, (uintptr_t)wg};
-    int err = gort__go(m, NULL, (void (*)(void))run_and_done, args, 3);
-    if (err)
-        gort_wg_add(wg, -1);
+    uintptr_t word = (uintptr_t)arg;
+    add(wg, 1);
+    int err = gort__go_finally(m, (void (*)(void))fn, &word, 1, done, wg);
+    if (err && add(wg, -1))
+        wake_all(m, wg);
     gort__leave(m);
     return err;
 }

@@ -3,14 +3,14 @@
  * arch.c - the contract of src/arch/arch.h: a switch keeps what the compiler relies on and the
  * floating-point control words, and a made context starts with the default ones.
  */
-#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
 #include "test.h"
+#include "unit/fp.h"
 
-#define STACK ((size_t)256 << 10)
+#define STACK  ((size_t)256 << 10)
 #define ROUNDS 1000
 
 static struct gort__ctx here, there;
@@ -40,10 +40,10 @@ static GORT_NOINLINE void keep_values(struct gort__ctx *mine, struct gort__ctx *
 {
     volatile uint64_t source = salt;
     uint64_t a = source, b = source * 3, c = source * 5, d = source * 7, e = source * 11, f = source * 13,
-             g = source * 17, h = source * 19, i = source * 23, j = source * 29, k = source * 31, l = source * 37,
-             m = source * 41, n = source * 43, o = source * 47, p = source * 53;
-    double r = (double)a, s = (double)b, t = (double)c, u = (double)d, v = (double)e, w = (double)f, x = (double)g,
-           y = (double)h, z = (double)i;
+             g = source * 17, h = source * 19, i = source * 23, j = source * 29, k = source * 31,
+             l = source * 37, m = source * 41, n = source * 43, o = source * 47, p = source * 53;
+    double r = (double)a, s = (double)b, t = (double)c, u = (double)d, v = (double)e, w = (double)f,
+           x = (double)g, y = (double)h, z = (double)i;
     long double q = (long double)j / 3;
     for (int round = 0; round < ROUNDS; round++) {
         change(mine, other);
@@ -56,8 +56,10 @@ static GORT_NOINLINE void keep_values(struct gort__ctx *mine, struct gort__ctx *
     CHECK(i == by * 23 + ROUNDS && j == by * 29 + ROUNDS && k == by * 31 + ROUNDS && l == by * 37 + ROUNDS);
     CHECK(m == by * 41 + ROUNDS && n == by * 43 + ROUNDS && o == by * 47 + ROUNDS && p == by * 53 + ROUNDS);
     CHECK(r == (double)by + ROUNDS && s == (double)(by * 3) + ROUNDS && t == (double)(by * 5) + ROUNDS);
-    CHECK(u == (double)(by * 7) + ROUNDS && v == (double)(by * 11) + ROUNDS && w == (double)(by * 13) + ROUNDS);
-    CHECK(x == (double)(by * 17) + ROUNDS && y == (double)(by * 19) + ROUNDS && z == (double)(by * 23) + ROUNDS);
+    CHECK(u == (double)(by * 7) + ROUNDS && v == (double)(by * 11) + ROUNDS &&
+          w == (double)(by * 13) + ROUNDS);
+    CHECK(x == (double)(by * 17) + ROUNDS && y == (double)(by * 19) + ROUNDS &&
+          z == (double)(by * 23) + ROUNDS);
     long double want = (long double)(by * 29) / 3, off = q - want - ROUNDS;
     CHECK(off < 0.001L && off > -0.001L);
     rounds += ROUNDS;
@@ -79,46 +81,42 @@ TEST(keeps_values)
     CHECK_EQ(rounds, 2 * ROUNDS);
 }
 
-static volatile double one = 1, three = 3;
+static volatile double one = 1, three = 3, tiny = 1e-308;
 
-/* What the processor does, rather than what fegetround says: 1/3 rounds differently up and down. */
-static bool rounds_up(void)
-{
-    return one / three * three > 1 || -(one / three) > -0.3333333333333333;
-}
+/* What the processor does, rather than what its control word says. */
+static double third_downward, third_upward;
 
 static void rounding_side(void)
 {
-    CHECK_EQ(fegetround(), FE_TONEAREST); /* the default, although its maker rounds upward */
-    CHECK_EQ(fesetround(FE_DOWNWARD), 0);
+    CHECK_EQ(fp_rounding(), FP_NEAREST); /* the default, although its maker rounds upward */
+    CHECK(tiny / 16 > 0);
+    fp_set(FP_DOWN, 1);
     for (;;) {
-        CHECK_EQ(fegetround(), FE_DOWNWARD);
-        CHECK(!rounds_up());
+        CHECK_EQ(fp_rounding(), FP_DOWN);
+        CHECK(one / three == third_downward);
+        CHECK(tiny / 16 == 0);
         rounds++;
         change(&there, &here);
     }
 }
 
-TEST(keeps_the_rounding_mode)
+TEST(keeps_the_control_words)
 {
     no_sanitizer();
-    volatile double up, down;
-    fesetround(FE_UPWARD);
-    up = one / three;
-    fesetround(FE_DOWNWARD);
-    down = one / three;
-    CHECK(up > down);
-    fesetround(FE_TONEAREST);
     gort__arch_fp = gort__arch_fp_read();
+    fp_set(FP_DOWN, 0);
+    third_downward = one / three;
+    fp_set(FP_UP, 0);
+    third_upward = one / three;
+    CHECK(third_upward > third_downward);
     start(rounding_side);
-    fesetround(FE_UPWARD);
     for (int i = 0; i < ROUNDS; i++) {
         change(&here, &there);
-        CHECK_EQ(fegetround(), FE_UPWARD);
-        CHECK(one / three == up);
+        CHECK_EQ(fp_rounding(), FP_UP);
+        CHECK(one / three == third_upward);
+        CHECK(tiny / 16 > 0);
     }
     CHECK_EQ(rounds, ROUNDS);
-    fesetround(FE_TONEAREST);
 }
 
 static char *stack_end;

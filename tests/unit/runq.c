@@ -13,14 +13,20 @@
 #include "sched/runq.h"
 #include "test.h"
 
-#define SIZE   GORT_RUNQ_SIZE
+#define SIZE    GORT_RUNQ_SIZE
 #define THIEVES 3
 
 static struct gort__g pool[2 * SIZE + 2];
 
 /* Where the counters start: the beginning, and places from which they wrap early, midway and late. */
-static const uint32_t starts[] = {0, 1, UINT32_MAX, UINT32_MAX - 1, UINT32_MAX - 100, UINT32_MAX - SIZE / 2,
-                                  UINT32_MAX - SIZE + 1, UINT32_MAX - SIZE};
+static const uint32_t starts[] = {0,
+                                  1,
+                                  UINT32_MAX,
+                                  UINT32_MAX - 1,
+                                  UINT32_MAX - 100,
+                                  UINT32_MAX - SIZE / 2,
+                                  UINT32_MAX - SIZE + 1,
+                                  UINT32_MAX - SIZE};
 #define STARTS (sizeof starts / sizeof *starts)
 
 static void reset(struct gort__runq *q, uint32_t at)
@@ -239,8 +245,10 @@ static void check_never_empty(bool alone)
         }
         while (gort__runq_length(&shared) > 1)
             CHECK(get_any(alone));
-        if (dice & 4) /* which one stays alternates */
-            put_any(&pool[2], dice & 8, alone), CHECK(get_any(alone));
+        if (dice & 4) { /* which one stays alternates */
+            put_any(&pool[2], dice & 8, alone);
+            CHECK(get_any(alone));
+        }
     }
     gort__store(&stop, true, RELAXED);
     pthread_join(watcher, NULL);

@@ -144,7 +144,8 @@ TEST(too_much_is_refused)
     CHECK_LT(n, 100000);
     CHECK_EQ(gort__stack_get(NULL, 30), NULL);
     for (size_t i = 0; i < n; i++)
-        CHECK_MSG(gort__stack_get(NULL, gort__stack_class(0)), "only %zu of %zu reserved stacks could be had", i, n);
+        CHECK_MSG(gort__stack_get(NULL, gort__stack_class(0)), "only %zu of %zu reserved stacks could be had",
+                  i, n);
     gort__stack_destroy(NULL);
     CHECK_EQ(gort__stack_reserve(100), 0); /* starts over */
     gort__stack_destroy(NULL);

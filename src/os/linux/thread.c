@@ -12,6 +12,8 @@
  * thread until it clears `taken`; (2) the key for thread ends is created once and has one function.
  * Threads: any; errno is never changed.
  */
+#include <string.h>
+#include <fcntl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -183,4 +185,28 @@ void gort__os_thread_stack(void **lo, size_t *size)
         pthread_attr_destroy(&attr);
     }
     errno = saved;
+}
+
+int gort__os_thread_total(void)
+{
+    char text[1024];
+    int saved = errno, total = 0, fields = 0;
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n > 0) {
+        text[n] = '\0';
+        /* The name in parentheses may hold anything; the number of threads is the 18th field behind it. */
+        const char *at = strrchr(text, ')');
+        while (at && fields < 18)
+            if ((at = strchr(at, ' ')) != NULL) {
+                at++;
+                fields++;
+            }
+        for (; at && *at >= '0' && *at <= '9'; at++)
+            total = total * 10 + (*at - '0');
+    }
+    errno = saved;
+    return total;
 }

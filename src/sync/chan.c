@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chan.c - channels.
+ *
+ * Why: one lock a channel, held for a copy and a few stores. A value goes straight from the
+ * sender's memory to a receiver that waits (both stacks stay where they are), else through the
+ * buffer. The lock is dropped before anybody is woken, and it is the last touch: the woken side may
+ * free the channel while this one is still on its way out. (Lock-free queues were rejected: select
+ * needs several channels to agree on one winner, and at one P the lock costs 5 ns.)
+ *
+ *     buffer: | . | . | oldest @head | ... | newest | . |      ring of cap elements, len in use
+ *
+ * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders
+ * wait only while the buffer is full and the channel is open; (3) so not both wait, except for
+ * goroutines that select on both ends and cannot serve themselves.
+ * Threads: any; also outside runs as long as nothing has to wait.
+ */
+#include "sync/chan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/fatal.h"
+#include "mem/alloc.h"
+
+static size_t bytes(const gort_chan *ch)
+{
+    return sizeof *ch + ch->cap * ch->elem;
+}
+
+gort_chan *gort_chan_new(size_t elem, size_t cap)
+{
+    if (elem > GORT_CHAN_ELEM_MAX || (elem && cap > ((size_t)1 << 46) / elem))
+        return NULL;
+    gort_chan *ch = gort__alloc(sizeof *ch + elem * cap);
+    if (ch)
+        *ch = (gort_chan){.refs = 1, .elem = (uint32_t)elem, .magic = GORT_CHAN_MAGIC, .cap = cap};
+    return ch;
+}
+
+void gort__chan_check(const gort_chan *ch, const char *call)
+{
+    if (GORT_UNLIKELY(!ch))
+        gort__fatal("%s: NULL channel", call);
+    if (GORT_CHECKS && ch->magic != GORT_CHAN_MAGIC)
+        gort__fatal("%s: this channel was freed, or never was one", call);
+}
+
+gort_chan *gort_chan_ref(gort_chan *ch)
+{
+    if (ch) {
+        gort__chan_check(ch, "gort_chan_ref");
+        gort__add(&ch->refs, 1, RELAXED);
+    }
+    return ch;
+}
+
+void gort_chan_unref(gort_chan *ch)
+{
+    if (!ch)
+        return;
+    gort__chan_check(ch, "gort_chan_unref");
+    if (gort__sub(&ch->refs, 1, ACQ_REL) != 1) /* pairs with the other unrefs: their uses come before */
+        return;
+    ch->magic = 0;
+    gort__alloc_free(ch, bytes(ch));
+}
+
+/* --- one operation, under the lock ------------------------------------------------------------ */
+
+static inline void copy(void *to, const void *from, size_t n)
+{
+    if (GORT_LIKELY(n == 8))
+        memcpy(to, from, 8);
+    else if (n)
+        memcpy(to, from, n);
+}
+
+static inline char *slot(gort_chan *ch, size_t i)
+{
+    i += ch->head;
+    return ch->buffer + (i >= ch->cap ? i - ch->cap : i) * ch->elem;
+}
+
+static inline void set_len(gort_chan *ch, size_t len)
+{
+    gort__store(&ch->len, len, RELAXED);
+}
+
+static inline void advance(gort_chan *ch)
+{
+    ch->head = ch->head + 1 == ch->cap ? 0 : ch->head + 1;
+}
+
+static inline bool try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake)
+{
+    struct gort__waiter *w;
+    *wake = NULL;
+    if (GORT_UNLIKELY(ch->closed)) {
+        *result = -EPIPE;
+        return true;
+    }
+    if (ch->receivers.first && (w = gort__waitq_take(&ch->receivers))) {
+        if (w->value)
+            copy(w->value, value, ch->elem);
+        w->result = 1;
+        *wake = w;
+    } else if (ch->len < ch->cap) {
+        copy(slot(ch, ch->len), value, ch->elem);
+        set_len(ch, ch->len + 1);
+    } else {
+        return false;
+    }
+    *result = 0;
+    return true;
+}
+
+static inline bool try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
+{
+    struct gort__waiter *w = NULL;
+    *wake = NULL;
+    *result = 1;
+    if (ch->len) {
+        if (value)
+            copy(value, slot(ch, 0), ch->elem);
+        advance(ch);
+        if (ch->senders.first)
+            w = gort__waitq_take(&ch->senders);
+        if (w) /* the buffer was full: the place that became free is the next newest */
+            copy(slot(ch, ch->len - 1), w->value, ch->elem);
+        else
+            set_len(ch, ch->len - 1);
+    } else if (ch->senders.first && (w = gort__waitq_take(&ch->senders))) {
+        if (value)
+            copy(value, w->value, ch->elem);
+    } else if (ch->closed) {
+        if (value)
+            memset(value, 0, ch->elem);
+        *result = 0;
+    } else {
+        return false;
+    }
+    if (w) {
+        w->result = 0;
+        *wake = w;
+    }
+    return true;
+}
+
+bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake)
+{
+    return try_send(ch, value, result, wake);
+}
+
+bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
+{
+    return try_recv(ch, value, result, wake);
+}
+
+/* --- the calls -------------------------------------------------------------------------------- */
+
+static void lock(void *ch)
+{
+    gort__lock_take(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
+}
+
+static void unlock(void *ch)
+{
+    gort__lock_drop(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
+}
+
+/* The operation has to wait: in which queue, and why. Called with the lock held; the channel stays alive for
+ * the sake of a wait that may end without a peer. */
+static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, int64_t deadline, bool sends,
+                                       struct gort__m **m)
+{
+    struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
+    int err = gort__wait_refused(*m, deadline, false, sends ? "gort_chan_send" : "gort_chan_recv");
+    if (err) {
+        unlock(ch);
+        return err;
+    }
+    struct gort__waiter w = {.g = (*m)->g, .value = value, .shared = gort__wait_shared((*m)->g, deadline, false)};
+    struct gort__wait how = {ch, lock, unlock, deadline, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV, false};
+    bool shared = w.shared;
+    if (shared)
+        gort__add(&ch->refs, 1, RELAXED);
+    gort__waitq_push(q, &w);
+    err = gort__wait(m, &how, q, &w);
+    if (shared)
+        gort_chan_unref(ch);
+    return err;
+}
+
+int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
+{
+    int result;
+    struct gort__waiter *wake;
+    gort__chan_check(ch, "gort_chan_send");
+    struct gort__m *m = gort__enter();
+    lock(ch);
+    if (GORT_LIKELY(try_send(ch, value, &result, &wake))) {
+        unlock(ch);
+        if (wake)
+            gort__ready(m, wake->g);
+    } else {
+        result = wait_for_peer(ch, (void *)(uintptr_t)value, deadline, true, &m);
+    }
+    if (GORT_LIKELY(m != NULL))
+        gort__leave(m);
+    return result;
+}
+
+int gort_chan_send(gort_chan *ch, const void *value)
+{
+    return gort_chan_send_until(ch, value, GORT_FOREVER);
+}
+
+int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
+{
+    int result;
+    struct gort__waiter *wake;
+    gort__chan_check(ch, "gort_chan_recv");
+    struct gort__m *m = gort__enter();
+    lock(ch);
+    if (GORT_LIKELY(try_recv(ch, value, &result, &wake))) {
+        unlock(ch);
+        if (wake)
+            gort__ready(m, wake->g);
+    } else {
+        result = wait_for_peer(ch, value, deadline, false, &m);
+    }
+    if (GORT_LIKELY(m != NULL))
+        gort__leave(m);
+    return result;
+}
+
+int gort_chan_recv(gort_chan *ch, void *value)
+{
+    return gort_chan_recv_until(ch, value, GORT_FOREVER);
+}
+
+/* Takes everybody out of a queue, with the result of a closed channel, onto a list. */
+static void empty(struct gort__waitq *q, int result, uint32_t elem, struct gort__glist *woken)
+{
+    struct gort__waiter *w;
+    while ((w = gort__waitq_take(q)) != NULL) {
+        if (result == 0 && w->value)
+            memset(w->value, 0, elem);
+        w->result = result;
+        gort__glist_add(woken, w->g);
+    }
+}
+
+int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
+{
+    lock(ch);
+    int err = ch->closed ? -EPIPE : 0;
+    ch->closed = true;
+    empty(&ch->receivers, 0, ch->elem, woken);
+    empty(&ch->senders, -EPIPE, ch->elem, woken);
+    unlock(ch);
+    return err;
+}
+
+int gort_chan_close(gort_chan *ch)
+{
+    struct gort__glist woken = {0};
+    gort__chan_check(ch, "gort_chan_close");
+    struct gort__m *m = gort__enter();
+    int err = gort__chan_close(ch, &woken);
+    if (woken.n)
+        gort__ready_list(m, woken);
+    if (m)
+        gort__leave(m);
+    return err;
+}
+
+size_t gort_chan_len(const gort_chan *ch)
+{
+    return ch ? gort__load(&ch->len, RELAXED) : 0;
+}
+
+size_t gort_chan_cap(const gort_chan *ch)
+{
+    return ch ? ch->cap : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* chan.h - what a channel is made of, for chan.c and select.c. */
+#ifndef GORT_SRC_SYNC_CHAN_H
+#define GORT_SRC_SYNC_CHAN_H
+
+#include <gort/chan.h>
+
+#include "sync/waiter.h"
+
+#define GORT_CHAN_MAGIC 0x6368616eu /* "chan": a live one */
+
+struct gort_chan {
+    struct gort__lock lock; /* rank GORT_RANK_CHAN; guards everything below it */
+    uint32_t refs;          /* atomic */
+    uint32_t elem;          /* bytes an element; fixed */
+    uint32_t magic;
+    size_t cap; /* fixed */
+    size_t len; /* atomic for gort_chan_len */
+    size_t head; /* index of the oldest element */
+    struct gort__waitq receivers, senders;
+    bool closed;
+    char buffer[] GORT_ALIGNED_LINE;
+};
+
+void gort__chan_check(const gort_chan *ch, const char *call);
+/* With the lock held: does the operation if it can happen now. True: *result is what the call returns, and
+ * *wake (if not NULL) is to be readied after unlocking. */
+bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake);
+bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake);
+/* Closes it and adds those to be readied to *woken. 0 or -EPIPE. */
+int gort__chan_close(gort_chan *ch, struct gort__glist *woken);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cond.c - condition variables, and the waiting that all objects with a lock word share.
+ *
+ * Why: the waiter is in the queue before the mutex is unlocked, so no signal between the two is
+ * lost; signals take waiters out in the order of their arrival, and there are no wake-ups without one.
+ * Threads: any.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sync/object.h"
+
+int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
+                      int64_t deadline, enum gort__reason reason, bool stubborn, const char *call)
+{
+    int err = gort__wait_refused(*m, deadline, stubborn, call);
+    if (err) {
+        gort__object_unlock(word);
+        return err;
+    }
+    struct gort__wait how = {word, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, stubborn};
+    w->g = (*m)->g;
+    w->shared = gort__wait_shared(w->g, deadline, stubborn);
+    gort__waitq_push(q, w);
+    return gort__wait(m, &how, q, w);
+}
+
+struct gort__waiter *gort__waitq_take_first(struct gort__waitq *q)
+{
+    struct gort__waiter *w = q->first;
+    gort__waitq_remove(q, w);
+    if (!w->shared)
+        return w;
+    if (!gort__claim(w->g))
+        return NULL;
+    w->g->wait_slot = w;
+    return w;
+}
+
+/* What a wait must unlock once its goroutine is off its stack. */
+struct both {
+    gort_cond *cond;
+    gort_mutex *mu;
+};
+
+static void lock_cond(void *arg)
+{
+    gort__object_lock(&((struct both *)arg)->cond->gort_priv_lock);
+}
+
+static void unlock_cond(void *arg)
+{
+    gort__object_unlock(&((struct both *)arg)->cond->gort_priv_lock);
+}
+
+int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
+{
+    struct gort__waitq *q = gort__object_queue(&cond->gort_priv_waiters);
+    struct gort__m *m = gort__enter();
+    int err = gort__wait_refused(m, deadline, false, "gort_cond_wait");
+    if (err) {
+        if (m)
+            gort__leave(m);
+        return err;
+    }
+    struct both both = {cond, mu};
+    struct gort__wait how = {&both, lock_cond, unlock_cond, deadline, GORT_WAIT_COND, false};
+    struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, false)};
+    gort__object_lock(&cond->gort_priv_lock);
+    gort__waitq_push(q, &w);
+    /* Signals wait for the cond's lock, so the mutex can go first: whoever takes it now finds us queued. */
+    gort__mutex_unlock(m, mu);
+    err = gort__wait(&m, &how, q, &w);
+    gort__leave(m);
+    gort_mutex_lock(mu);
+    return err;
+}
+
+int gort_cond_wait(gort_cond *cond, gort_mutex *mu)
+{
+    return gort_cond_wait_until(cond, mu, GORT_FOREVER);
+}
+
+void gort_cond_signal(gort_cond *cond)
+{
+    struct gort__m *m = gort__enter();
+    gort__object_lock(&cond->gort_priv_lock);
+    struct gort__waiter *w = gort__waitq_take(gort__object_queue(&cond->gort_priv_waiters));
+    if (w)
+        w->result = 0;
+    gort__object_unlock(&cond->gort_priv_lock);
+    if (w)
+        gort__ready(m, w->g);
+    if (m)
+        gort__leave(m);
+}
+
+void gort_cond_broadcast(gort_cond *cond)
+{
+    struct gort__glist woken = {0};
+    struct gort__waiter *w;
+    struct gort__m *m = gort__enter();
+    gort__object_lock(&cond->gort_priv_lock);
+    while ((w = gort__waitq_take(gort__object_queue(&cond->gort_priv_waiters))) != NULL) {
+        w->result = 0;
+        gort__glist_add(&woken, w->g);
+    }
+    gort__object_unlock(&cond->gort_priv_lock);
+    if (woken.n)
+        gort__ready_list(m, woken);
+    if (m)
+        gort__leave(m);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ctx.c - contexts: deadlines and cancellation for a tree of goroutines.
+ *
+ * Why: cancelling must reach goroutines that wait right now, and cost nothing to those that use no
+ * context. So a wait under a context leaves a record with it (waiter.c), and cancel claims and
+ * wakes whoever it finds there. A deadline needs no timer of its own: each wait under the context
+ * uses the earlier of its own deadline and the context's; only the channel of gort_ctx_done, which
+ * must be closed by somebody, gets a timer.
+ *
+ * Two locks: one for the tree (who is whose child), shared by all contexts because it is rarely
+ * taken; one a context for the list of those who wait, taken at every wait under it.
+ * Invariants: (1) err is set once, and before anybody can see the consequences; (2) a child of a
+ * cancelled parent is cancelled: new looks at the parent under the tree lock, cancel walks the
+ * children under it.
+ * Threads: any.
+ */
+#include "sync/ctx.h"
+
+#include <errno.h>
+
+#include <gort/ctx.h>
+
+#include "base/fatal.h"
+#include "mem/alloc.h"
+#include "sched/timer.h"
+#include "sync/chan.h"
+
+struct gort_ctx {
+    struct gort__ref ref;
+    int err;               /* atomic; set once, under lock */
+    struct gort__lock lock; /* rank GORT_RANK_CTX; guards waiters */
+    struct gort__ctx_waiter *waiters;
+    int64_t deadline; /* the earliest of its own and its ancestors'; fixed */
+    gort_chan *done;  /* guarded by tree */
+    struct gort__timer timer; /* closes done at the deadline; guarded by tree */
+    bool timed;               /* timer was set; guarded by tree */
+    gort_ctx *parent;         /* a reference; fixed */
+    gort_ctx *child, *next, *prev; /* the first child, and the siblings; guarded by tree */
+};
+
+static struct gort__lock tree; /* rank GORT_RANK_TREE */
+
+static void lock_tree(void)
+{
+    gort__lock_take(&tree, GORT_RANK_TREE);
+}
+
+static void unlock_tree(void)
+{
+    gort__lock_drop(&tree, GORT_RANK_TREE);
+}
+
+static int err_of(const gort_ctx *ctx)
+{
+    int err = gort__load(&ctx->err, ACQUIRE); /* pairs with cancel_one */
+    if (err || ctx->deadline == GORT_FOREVER || gort__os_now() < ctx->deadline)
+        return err;
+    return -ETIMEDOUT;
+}
+
+gort_ctx *gort__ctx_of(struct gort__ref *ref)
+{
+    return GORT_CONTAINER(ref, gort_ctx, ref);
+}
+
+static void destroy(struct gort__ref *ref)
+{
+    gort_ctx *ctx = gort__ctx_of(ref), *parent = ctx->parent;
+    if (ctx->timed)
+        gort__timer_del(&ctx->timer);
+    if (parent) {
+        lock_tree();
+        if (ctx->prev)
+            ctx->prev->next = ctx->next;
+        else if (parent->child == ctx)
+            parent->child = ctx->next;
+        if (ctx->next)
+            ctx->next->prev = ctx->prev;
+        unlock_tree();
+    }
+    gort_chan_unref(ctx->done);
+    gort__alloc_free(ctx, sizeof *ctx);
+    if (parent)
+        gort__ref_drop(&parent->ref);
+}
+
+gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
+{
+    gort_ctx *ctx = gort__alloc(sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    *ctx = (gort_ctx){.ref = {1, destroy}, .deadline = deadline, .parent = parent};
+    if (!parent)
+        return ctx;
+    if (parent->deadline < deadline)
+        ctx->deadline = parent->deadline;
+    gort__ref_take(&parent->ref);
+    lock_tree();
+    ctx->err = parent->err;
+    ctx->next = parent->child;
+    if (ctx->next)
+        ctx->next->prev = ctx;
+    parent->child = ctx;
+    unlock_tree();
+    return ctx;
+}
+
+gort_ctx *gort_ctx_ref(gort_ctx *ctx)
+{
+    if (ctx)
+        gort__ref_take(&ctx->ref);
+    return ctx;
+}
+
+void gort_ctx_unref(gort_ctx *ctx)
+{
+    if (ctx)
+        gort__ref_drop(&ctx->ref);
+}
+
+int gort_ctx_err(const gort_ctx *ctx)
+{
+    return ctx ? err_of(ctx) : 0;
+}
+
+/* --- cancelling ------------------------------------------------------------------------------- */
+
+/* Sets the error of one context and claims those who wait under it. */
+static void cancel_one(gort_ctx *ctx, int err, struct gort__glist *woken)
+{
+    int seen = err == -ETIMEDOUT ? -ETIMEDOUT : -ECANCELED;
+    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
+    gort__store(&ctx->err, err, RELEASE); /* pairs with err_of */
+    for (struct gort__ctx_waiter *w = ctx->waiters; w; w = w->next) {
+        if (!gort__claim(w->g))
+            continue;
+        w->g->wait_slot = (void *)(intptr_t)seen;
+        gort__glist_add(woken, w->g);
+    }
+    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
+}
+
+/* The context after ctx in the subtree below top, parents first; NULL: that was the last. */
+static gort_ctx *next_below(gort_ctx *top, gort_ctx *ctx)
+{
+    if (ctx->child)
+        return ctx->child;
+    while (ctx != top && !ctx->next)
+        ctx = ctx->parent;
+    return ctx == top ? NULL : ctx->next;
+}
+
+static void cancel(struct gort__m *m, gort_ctx *top, int err)
+{
+    struct gort__glist woken = {0};
+    lock_tree();
+    if (!top->err)
+        for (gort_ctx *ctx = top; ctx; ctx = next_below(top, ctx)) {
+            if (!ctx->err)
+                cancel_one(ctx, err, &woken);
+            if (ctx->done)
+                gort__chan_close(ctx->done, &woken);
+        }
+    unlock_tree();
+    if (woken.n)
+        gort__ready_list(m, woken);
+}
+
+void gort_ctx_cancel(gort_ctx *ctx, int err)
+{
+    if (!ctx)
+        gort__fatal("gort_ctx_cancel: NULL context");
+    struct gort__m *m = gort__enter();
+    cancel(m, ctx, err == 0 ? -ECANCELED : err < 0 ? err : -err);
+    if (m)
+        gort__leave(m);
+}
+
+static void expire(void *arg)
+{
+    cancel(gort__m_self(), arg, -ETIMEDOUT);
+}
+
+gort_chan *gort_ctx_done(gort_ctx *ctx)
+{
+    struct gort__glist none = {0};
+    struct gort__m *m = gort__enter();
+    int err = err_of(ctx);
+    lock_tree();
+    if (!ctx->done)
+        ctx->done = gort_chan_new(0, 0);
+    if (ctx->done && (err || ctx->err)) {
+        gort__chan_close(ctx->done, &none);
+    } else if (ctx->done && m && ctx->deadline != GORT_FOREVER && !ctx->timed) {
+        if (gort__timer_set(&ctx->timer, ctx->deadline, expire, ctx) == 0) {
+            ctx->timed = true;
+        } else {
+            gort_chan_unref(ctx->done);
+            ctx->done = NULL;
+        }
+    }
+    gort_chan *done = ctx->done;
+    unlock_tree();
+    if (none.n)
+        gort__ready_list(m, none);
+    if (m)
+        gort__leave(m);
+    return done;
+}
+
+/* --- waiting under a context (waiter.c) ------------------------------------------------------- */
+
+int gort__ctx_refuses(struct gort__ref *ref)
+{
+    int err = gort__load(&gort__ctx_of(ref)->err, ACQUIRE); /* pairs with cancel_one */
+    return !err ? 0 : err == -ETIMEDOUT ? err : -ECANCELED;
+}
+
+int64_t gort__ctx_deadline(struct gort__ref *ref)
+{
+    return gort__ctx_of(ref)->deadline;
+}
+
+int gort__ctx_wait_begin(struct gort__ctx_waiter *w, struct gort__g *g)
+{
+    gort_ctx *ctx = w->ctx;
+    w->g = g;
+    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
+    int err = gort__ctx_refuses(&ctx->ref);
+    if (!err) {
+        w->next = ctx->waiters;
+        if (w->next)
+            w->next->prev = w;
+        w->prev = NULL;
+        ctx->waiters = w;
+        w->queued = true;
+    }
+    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
+    return err;
+}
+
+void gort__ctx_wait_end(struct gort__ctx_waiter *w)
+{
+    gort_ctx *ctx = w->ctx;
+    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
+    if (w->queued) {
+        if (w->prev)
+            w->prev->next = w->next;
+        else
+            ctx->waiters = w->next;
+        if (w->next)
+            w->next->prev = w->prev;
+    }
+    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
+}
+
+/* --- the one in use --------------------------------------------------------------------------- */
+
+gort_ctx *gort_ctx_use(gort_ctx *ctx)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        gort__fatal("gort_ctx_use: no run is on");
+    struct gort__g *g = m->g;
+    gort_ctx *former = g->flags & GORT_G_CONTEXT ? gort__ctx_of(g->context) : NULL;
+    g->context = ctx ? &ctx->ref : NULL;
+    if (ctx)
+        g->flags |= GORT_G_CONTEXT;
+    else
+        g->flags &= (uint16_t)~GORT_G_CONTEXT;
+    gort__leave(m);
+    return former;
+}
+
+gort_ctx *gort_ctx_current(void)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return NULL;
+    gort_ctx *ctx = m->g->flags & GORT_G_CONTEXT ? gort__ctx_of(m->g->context) : NULL;
+    gort__leave(m);
+    return ctx;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group.c - groups of goroutines that fail and end together.
+ *
+ * Why: a context, a wait group and a semaphore in the right order; nothing here knows how waiting
+ * works. Waiting for the members ignores the caller's context: members that use what the caller
+ * owns must have ended before it goes on.
+ * Threads: any.
+ */
+#include <errno.h>
+
+#include <gort/group.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+int gort_group_init(gort_group *group, gort_ctx *parent)
+{
+    *group = (gort_group){0};
+    group->gort_priv_ctx = gort_ctx_new(parent ? parent : gort_ctx_current(), GORT_FOREVER);
+    return group->gort_priv_ctx ? 0 : -ENOMEM;
+}
+
+void gort_group_limit(gort_group *group, int n)
+{
+    group->gort_priv_limited = n >= 1;
+    if (n >= 1)
+        gort_sem_init(&group->gort_priv_places, n);
+}
+
+gort_ctx *gort_group_ctx(gort_group *group)
+{
+    return group->gort_priv_ctx;
+}
+
+/* The end of a member, also by gort_exit; its context must not be the group's any more when the group goes. */
+static void leave(void *arg)
+{
+    gort_group *group = arg;
+    gort_ctx_use(NULL);
+    if (group->gort_priv_limited)
+        gort_sem_release(&group->gort_priv_places);
+    gort_wg_done(&group->gort_priv_members); /* the group may be gone now */
+}
+
+static void member(gort_group *group, int (*fn)(void *), void *arg)
+{
+    gort_ctx_use(group->gort_priv_ctx);
+    int err = fn(arg), none = 0;
+    if (err && gort__cas(&group->gort_priv_err, &none, err, RELEASE)) /* pairs with gort_group_wait */
+        gort_ctx_cancel(group->gort_priv_ctx, -ECANCELED);
+}
+
+int gort_group_go(gort_group *group, int (*fn)(void *), void *arg)
+{
+    if (!fn)
+        gort__fatal("gort_group_go: NULL function");
+    if (!group->gort_priv_ctx)
+        gort__fatal("gort_group_go: without gort_group_init");
+    if (group->gort_priv_limited) {
+        /* A cancelled group must not keep its starter waiting for a place. */
+        gort_ctx *former = gort_ctx_use(group->gort_priv_ctx);
+        int err = gort_sem_acquire(&group->gort_priv_places);
+        gort_ctx_use(former);
+        if (err)
+            return err;
+    }
+    gort_wg_add(&group->gort_priv_members, 1);
+    uintptr_t args[3] = {(uintptr_t)group, (uintptr_t)fn, (uintptr_t)arg};
+    struct gort__m *m = gort__enter();
+    int err = m ? gort__go_finally(m, (void (*)(void))member, args, 3, leave, group) : -ESRCH;
+    if (m)
+        gort__leave(m);
+    if (err) {
+        if (group->gort_priv_limited)
+            gort_sem_release(&group->gort_priv_places);
+        gort_wg_done(&group->gort_priv_members);
+    }
+    return err;
+}
+
+int gort_group_wait(gort_group *group)
+{
+    gort_ctx *former = gort_ctx_use(NULL);
+    int err = gort_wg_wait(&group->gort_priv_members);
+    gort_ctx_use(former);
+    if (err)
+        return err; /* a plain thread, and the run has ended */
+    int first = gort__load(&group->gort_priv_err, ACQUIRE); /* pairs with member */
+    gort_ctx_unref(group->gort_priv_ctx);
+    group->gort_priv_ctx = NULL;
+    return first;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.c - a fixed number of workers behind a bounded queue, built on the public calls only.
+ *
+ * Why: a channel is a bounded queue with waiting at both ends, and closing it lets the workers
+ * finish what is in it. It shows what users can build themselves.
+ * Threads: any.
+ */
+#include <errno.h>
+
+#include <gort/group.h>
+#include <gort/run.h>
+
+struct job {
+    void (*fn)(void *);
+    void *arg;
+};
+
+static void worker(void *arg)
+{
+    gort_pool *pool = arg;
+    struct job job;
+    while (gort_chan_recv(pool->gort_priv_jobs, &job) == 1)
+        job.fn(job.arg);
+}
+
+int gort_pool_init(gort_pool *pool, int workers, size_t queue)
+{
+    if (workers < 1)
+        return -EINVAL;
+    *pool = (gort_pool){.gort_priv_jobs = gort_chan_new(sizeof(struct job), queue)};
+    if (!pool->gort_priv_jobs)
+        return -ENOMEM;
+    for (int i = 0; i < workers; i++) {
+        int err = gort_wg_go(&pool->gort_priv_workers, worker, pool);
+        if (err) {
+            gort_pool_close(pool);
+            return err;
+        }
+    }
+    return 0;
+}
+
+int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64_t deadline)
+{
+    struct job job = {fn, arg};
+    return gort_chan_send_until(pool->gort_priv_jobs, &job, deadline);
+}
+
+int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg)
+{
+    return gort_pool_submit_until(pool, fn, arg, GORT_FOREVER);
+}
+
+int gort_pool_close(gort_pool *pool)
+{
+    gort_chan_close(pool->gort_priv_jobs);
+    gort_ctx *former = gort_ctx_use(NULL); /* the workers use the pool: they must have ended */
+    int err = gort_wg_wait(&pool->gort_priv_workers);
+    gort_ctx_use(former);
+    if (!err) {
+        gort_chan_unref(pool->gort_priv_jobs);
+        pool->gort_priv_jobs = NULL;
+    }
+    return err;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * select.c - waiting for one of several channel operations.
+ *
+ * How: lock all channels, in the order of their addresses so that two selects over the same ones
+ * cannot wait for each other; try the cases from a random one on; if none can happen, leave a
+ * record in each queue and park. All records belong to one goroutine and are shared: the first peer
+ * to claim it (waiter.c) serves its case, the others drop what they find. Woken, the goroutine
+ * locks all again and takes its other records out.
+ * Up to 16 cases need no memory beyond the stack.
+ * Invariants: (1) exactly one case happens; (2) no record is left in a queue after the return.
+ * Threads: any; outside runs only what can happen at once.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "mem/alloc.h"
+#include "sync/chan.h"
+
+#define ON_STACK 16
+
+/* A select under way. */
+struct sel {
+    gort_case *cases;
+    struct gort__waiter *waiters; /* one a case */
+    uint16_t *order;              /* indexes of the cases with a channel, by its address */
+    uint32_t n;                   /* in order */
+};
+
+static gort_chan *chan_at(const struct sel *s, uint32_t i)
+{
+    return s->cases[s->order[i]].ch;
+}
+
+static void lock_all(struct sel *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (i == 0 || chan_at(s, i) != chan_at(s, i - 1))
+            gort__lock_take(&chan_at(s, i)->lock, GORT_RANK_CHAN);
+}
+
+/* From the last to the first; nothing of *s is looked at after the last unlock, because then its goroutine may
+ * go on and leave the stack that it lies on. */
+static void unlock_all(void *arg)
+{
+    struct sel *s = arg;
+    for (uint32_t i = s->n; i-- > 0;) {
+        gort_chan *ch = chan_at(s, i);
+        bool last = i == 0, same = !last && chan_at(s, i - 1) == ch;
+        if (!same)
+            gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+        if (last)
+            return;
+    }
+}
+
+/* Fills order: insertion sort, n is small. Checks the cases. */
+static void sort(struct sel *s, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        gort_case *c = &s->cases[k];
+        if (c->op != GORT_RECV && c->op != GORT_SEND)
+            gort__fatal("gort_select: case %zu has op %d, which is neither GORT_RECV nor GORT_SEND", k, c->op);
+        if (!c->ch)
+            continue;
+        gort__chan_check(c->ch, "gort_select");
+        uint32_t i = s->n++;
+        for (; i > 0 && (uintptr_t)chan_at(s, i - 1) > (uintptr_t)c->ch; i--)
+            s->order[i] = s->order[i - 1];
+        s->order[i] = (uint16_t)k;
+    }
+}
+
+/* Does the first case that can happen, from a random one on. -1: none. Called with all locked. */
+static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wake)
+{
+    uint32_t start = s->n > 1 ? gort__rand_below(r, s->n) : 0;
+    for (uint32_t k = 0; k < s->n; k++) {
+        uint32_t i = start + k < s->n ? start + k : start + k - s->n;
+        gort_case *c = &s->cases[s->order[i]];
+        if (c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &c->result, wake)
+                               : gort__chan_try_recv(c->ch, c->recv, &c->result, wake))
+            return s->order[i];
+    }
+    return -1;
+}
+
+static struct gort__waitq *queue_of(gort_case *c)
+{
+    return c->op == GORT_SEND ? &c->ch->senders : &c->ch->receivers;
+}
+
+/* Parks in all queues; returns the case that a peer served, or the error. Called with all locked. */
+static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint16_t k = s->order[i];
+        gort_case *c = &s->cases[k];
+        void *value = c->op == GORT_SEND ? (void *)(uintptr_t)c->send : c->recv;
+        s->waiters[k] = (struct gort__waiter){.g = (*m)->g, .value = value, .tag = k, .shared = true};
+        gort__add(&c->ch->refs, 1, RELAXED); /* the records must come out again, whoever frees it meanwhile */
+        gort__waitq_push(queue_of(c), &s->waiters[k]);
+    }
+    int err = gort__wait_shared_park(m, s, unlock_all, deadline, GORT_WAIT_SELECT, false);
+    struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
+    lock_all(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct gort__waiter *w = &s->waiters[s->order[i]];
+        if (w->queued)
+            gort__waitq_remove(queue_of(&s->cases[s->order[i]]), w);
+    }
+    unlock_all(s);
+    for (uint32_t i = 0; i < s->n; i++)
+        gort_chan_unref(chan_at(s, i));
+    if (err)
+        return err;
+    s->cases[won->tag].result = won->result;
+    return won->tag;
+}
+
+static int run(struct sel *s, size_t n, int64_t deadline)
+{
+    static struct gort__rand outside = {1}; /* outside runs fairness matters little, and races do no harm */
+    struct gort__waiter *wake = NULL;
+    struct gort__m *m = gort__enter();
+    sort(s, n);
+    lock_all(s);
+    int index = try_all(s, m ? &m->rand : &outside, &wake);
+    if (index < 0) {
+        int err = gort__wait_refused(m, deadline, false, "gort_select");
+        if (err) {
+            unlock_all(s);
+            index = err;
+        } else if (s->n == 0) {
+            index = gort__wait_alone(&m, deadline, GORT_WAIT_SELECT_NONE);
+        } else {
+            index = wait_all(s, deadline, &m);
+        }
+    } else {
+        unlock_all(s);
+        if (wake)
+            gort__ready(m, wake->g);
+    }
+    if (m)
+        gort__leave(m);
+    return index;
+}
+
+/* More cases than fit the stack. */
+static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
+{
+    size_t size = n * (sizeof(struct gort__waiter) + sizeof(uint16_t));
+    char *mem = gort__alloc(size);
+    if (!mem)
+        return -ENOMEM;
+    struct sel s = {cases, (struct gort__waiter *)(void *)mem,
+                    (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter)), 0};
+    int index = run(&s, n, deadline);
+    gort__alloc_free(mem, size);
+    return index;
+}
+
+static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
+{
+    struct gort__waiter waiters[ON_STACK];
+    uint16_t order[ON_STACK];
+    struct sel s = {cases, waiters, order, 0};
+    return run(&s, n, deadline);
+}
+
+int gort_select(gort_case *cases, size_t n, int64_t deadline)
+{
+    if (n > UINT16_MAX)
+        return -EINVAL;
+    if (n > ON_STACK)
+        return run_large(cases, n, deadline);
+    return run_small(cases, n, deadline);
+}

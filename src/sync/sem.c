@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sem.c - semaphores and barriers.
+ *
+ * Why: a released permit goes straight to the first waiter, so nobody overtakes and a timed acquire
+ * that was granted owns its permit. A barrier is the same the other way round: the last to arrive
+ * wakes all the others.
+ * Invariants: (1) permits > 0 only while nobody waits; (2) arrived < n, and is the number in the queue.
+ * Threads: any.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sync/object.h"
+
+void gort_sem_init(gort_sem *sem, int n)
+{
+    if (n < 0)
+        gort__fatal("gort_sem_init: %d permits", n);
+    *sem = (gort_sem){.gort_priv_permits = (uint32_t)n};
+}
+
+int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
+{
+    struct gort__m *m = gort__enter();
+    int err = 0;
+    gort__object_lock(&sem->gort_priv_lock);
+    if (GORT_LIKELY(sem->gort_priv_permits)) {
+        sem->gort_priv_permits--;
+        gort__object_unlock(&sem->gort_priv_lock);
+    } else {
+        struct gort__waiter w = {0};
+        err = gort__object_wait(&m, &sem->gort_priv_lock, gort__object_queue(&sem->gort_priv_waiters), &w, deadline,
+                                GORT_WAIT_SEM, false, "gort_sem_acquire");
+    }
+    if (m)
+        gort__leave(m);
+    return err;
+}
+
+int gort_sem_acquire(gort_sem *sem)
+{
+    return gort_sem_acquire_until(sem, GORT_FOREVER);
+}
+
+void gort_sem_release(gort_sem *sem)
+{
+    struct gort__m *m = gort__enter();
+    gort__object_lock(&sem->gort_priv_lock);
+    struct gort__waiter *w = gort__waitq_take(gort__object_queue(&sem->gort_priv_waiters));
+    if (w)
+        w->result = 0;
+    else if (++sem->gort_priv_permits == 0)
+        gort__fatal("gort_sem_release: too many permits");
+    gort__object_unlock(&sem->gort_priv_lock);
+    if (w)
+        gort__ready(m, w->g);
+    if (m)
+        gort__leave(m);
+}
+
+void gort_barrier_init(gort_barrier *barrier, int n)
+{
+    if (n < 1)
+        gort__fatal("gort_barrier_init: for %d goroutines", n);
+    *barrier = (gort_barrier){.gort_priv_n = (uint32_t)n};
+}
+
+int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
+{
+    struct gort__glist woken = {0};
+    struct gort__waitq *q = gort__object_queue(&barrier->gort_priv_waiters);
+    struct gort__m *m = gort__enter();
+    if (!barrier->gort_priv_n)
+        gort__fatal("gort_barrier_wait: without gort_barrier_init");
+    int result = 1;
+    gort__object_lock(&barrier->gort_priv_lock);
+    if (barrier->gort_priv_arrived + 1 < barrier->gort_priv_n) {
+        struct gort__waiter w = {0};
+        barrier->gort_priv_arrived++;
+        result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER, false,
+                                   "gort_barrier_wait");
+        if (result < 0) { /* it leaves again; it was not granted, so it is still counted */
+            gort__object_lock(&barrier->gort_priv_lock);
+            barrier->gort_priv_arrived--;
+            gort__object_unlock(&barrier->gort_priv_lock);
+        }
+    } else {
+        struct gort__waiter *w;
+        uint32_t granted = 0;
+        while ((w = gort__waitq_take(q)) != NULL) {
+            w->result = 0;
+            granted++;
+            gort__glist_add(&woken, w->g);
+        }
+        barrier->gort_priv_arrived -= granted; /* the rest is about to leave */
+        gort__object_unlock(&barrier->gort_priv_lock);
+    }
+    if (woken.n)
+        gort__ready_list(m, woken);
+    if (m)
+        gort__leave(m);
+    return result;
+}
+
+int gort_barrier_wait(gort_barrier *barrier)
+{
+    return gort_barrier_wait_until(barrier, GORT_FOREVER);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waiter.c - waiting in the queue of an object: the half that all primitives share.
+ *
+ * Why: a wait without deadline and context is ended by a peer only, under the object's lock, and
+ * costs nothing beyond the park. Otherwise several may want to end it: the peer, the timer, the
+ * context, the end of the run (plain threads). They race for one word in the goroutine's record;
+ * the winner readies it, the others go away. Whoever is woken by somebody else than a peer takes
+ * its record out of the queue itself; a peer that meets the record before drops it.
+ *
+ * Order of events that makes it sound: timer and context are armed by the commit function, after
+ * the goroutine is off its stack and before the object is unlocked. So nobody can end the wait
+ * before it can be resumed, and nobody but the goroutine itself looks at the alarm afterwards:
+ * it disarms both before it returns, which waits for a timer that is just firing.
+ * Invariants: (1) g->wait_word is ARMED only between that commit and the end of the wait; (2) one
+ * winner, one gort__ready; (3) after gort__wait no queue, timer or context knows the record.
+ * Threads: any.
+ */
+#include "sync/waiter.h"
+
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sched/timer.h"
+#include "sync/ctx.h"
+
+void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (gort__waitq_empty(q))
+        q->run = gort__load(&gort__sched.run, RELAXED);
+    w->next = NULL;
+    w->prev = q->last;
+    if (q->last)
+        q->last->next = w;
+    else
+        q->first = w;
+    q->last = w;
+    w->queued = true;
+}
+
+void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (gort__waitq_empty(q))
+        q->run = gort__load(&gort__sched.run, RELAXED);
+    w->prev = NULL;
+    w->next = q->first;
+    if (q->first)
+        q->first->prev = w;
+    else
+        q->last = w;
+    q->first = w;
+    w->queued = true;
+}
+
+void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        q->first = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        q->last = w->prev;
+    w->queued = false;
+}
+
+struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
+{
+    for (;;) {
+        struct gort__waiter *w = q->first;
+        if (gort__waitq_empty(q))
+            return NULL;
+        gort__waitq_remove(q, w);
+        if (GORT_LIKELY(!w->shared))
+            return w;
+        if (gort__claim(w->g)) {
+            w->g->wait_slot = w;
+            return w;
+        }
+    }
+}
+
+/* --- alarms ----------------------------------------------------------------------------------- */
+
+struct gort__alarm {
+    void *object;
+    void (*unlock)(void *);
+    int64_t deadline;
+    struct gort__g *g;
+    struct gort__ctx_waiter ctx;
+    struct gort__timer timer;
+};
+
+static void ring(void *arg)
+{
+    struct gort__g *g = arg;
+    if (gort__claim(g)) {
+        g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
+        gort__ready(gort__m_self(), g);
+    }
+}
+
+static bool commit_arm(struct gort__g *g, void *arg)
+{
+    struct gort__alarm *a = arg;
+    void *object = a->object;
+    void (*unlock)(void *) = a->unlock;
+    int err = 0;
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    if (a->deadline != GORT_FOREVER)
+        err = gort__timer_set(&a->timer, a->deadline, ring, g);
+    if (!err && a->ctx.ctx)
+        err = gort__ctx_wait_begin(&a->ctx, g);
+    bool waits = !err || !gort__claim(g);
+    if (!waits)
+        g->wait_slot = (void *)(intptr_t)err;
+    unlock(object);
+    return waits;
+}
+
+int gort__wait_shared_park(struct gort__m **m, void *object, void (*unlock)(void *), int64_t deadline,
+                           enum gort__reason reason, bool stubborn)
+{
+    struct gort__g *g = (*m)->g;
+    struct gort__alarm a = {.object = object, .unlock = unlock, .deadline = deadline, .g = g};
+    if (!stubborn && (g->flags & GORT_G_CONTEXT)) {
+        a.ctx.ctx = gort__ctx_of(g->context);
+        if (gort__ctx_deadline(g->context) < deadline)
+            a.deadline = gort__ctx_deadline(g->context);
+    }
+    g->wait_slot = NULL;
+    *m = gort__park(commit_arm, &a, reason);
+    if (a.deadline != GORT_FOREVER)
+        gort__timer_del(&a.timer);
+    if (a.ctx.ctx)
+        gort__ctx_wait_end(&a.ctx);
+    intptr_t slot = (intptr_t)g->wait_slot;
+    return slot < 0 && slot > -4096 ? (int)slot : 0;
+}
+
+/* A wait that only a deadline or a context ends. The lock is private to it: it keeps the goroutine on its stack until
+ * the commit is done with it. */
+int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason)
+{
+    struct gort__lock lock = {0};
+    gort__wait_lock_sync(&lock);
+    int err = gort__wait_shared_park(m, &lock, gort__wait_unlock_sync, deadline, reason, false);
+    gort__wait_lock_sync(&lock);
+    gort__wait_unlock_sync(&lock);
+    return err;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call)
+{
+    if (deadline == GORT_TRY)
+        return -EAGAIN;
+    if (!m)
+        gort__fatal("%s: would wait, but no run is on", call);
+    if (deadline != GORT_FOREVER) {
+        if (GORT_CHECKS && deadline >= 0 && deadline < gort__sched.started_at)
+            gort__fatal("%s: the deadline %ld lies before the start of the run: is it a duration? Use gort_in()",
+                        call, (long)deadline);
+        if (deadline <= gort__os_now())
+            return -ETIMEDOUT;
+    }
+    if (!stubborn && (m->g->flags & GORT_G_CONTEXT))
+        return gort__ctx_refuses(m->g->context);
+    return 0;
+}
+
+static bool commit_unlock(struct gort__g *g, void *arg)
+{
+    const struct gort__wait *how = arg;
+    (void)g;
+    how->unlock(how->object);
+    return true;
+}
+
+int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (GORT_LIKELY(!w->shared)) {
+        struct gort__wait copy = *how;
+        *m = gort__park(commit_unlock, &copy, how->reason);
+        return w->result;
+    }
+    int err = gort__wait_shared_park(m, how->object, how->unlock, how->deadline, how->reason, how->stubborn);
+    if (!err)
+        return w->result;
+    how->lock(how->object);
+    if (w->queued)
+        gort__waitq_remove(q, w);
+    how->unlock(how->object);
+    return err;
+}
+
+void gort__wait_lock_sync(void *lock)
+{
+    gort__lock_take(lock, GORT_RANK_SYNC);
+}
+
+void gort__wait_unlock_sync(void *lock)
+{
+    gort__lock_drop(lock, GORT_RANK_SYNC);
+}

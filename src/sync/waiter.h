@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waiter.h - waiting in the queue of an object: the half that all primitives share.
+ *
+ * A goroutine (or plain thread) that has to wait puts a record on its own stack into the object's
+ * queue, under the object's lock, and calls gort__wait. A peer takes the record out under the same
+ * lock (gort__waitq_take), fills in the result, unlocks, and readies the goroutine: then it owns
+ * what it was granted. A deadline or a cancelled context may end the wait too.
+ */
+#ifndef GORT_SRC_SYNC_WAITER_H
+#define GORT_SRC_SYNC_WAITER_H
+
+#include <gort/time.h>
+
+#include "sched/verbs.h"
+
+/* One that waits in one queue. Lives on the stack of the waiting goroutine. */
+struct gort__waiter {
+    struct gort__waiter *next, *prev; /* guarded by the object's lock, as all but g and value */
+    struct gort__g *g;
+    void *value;   /* a channel's element: where it is, or goes to; other objects use it as they like */
+    int64_t since; /* other objects: when the wait began */
+    int result;    /* what the peer granted; valid when gort__wait did not return an error of its own */
+    uint16_t tag;  /* select: which case; rwmutex: reader or writer */
+    bool queued;
+    bool shared; /* somebody else than peers of this queue may end the wait: claim before granting */
+};
+
+/* Zero-valid; guarded by the lock of the object around it. */
+struct gort__waitq {
+    struct gort__waiter *first, *last;
+    uint64_t run; /* which run the waiters belong to: those of an ended one are gone, and so are their records */
+};
+
+/* How to wait on one object. */
+struct gort__wait {
+    void *object;
+    void (*lock)(void *object);   /* taken again only after a deadline or a cancellation */
+    void (*unlock)(void *object); /* its last touch: the object may be gone then */
+    int64_t deadline;
+    enum gort__reason reason;
+    bool stubborn; /* contexts do not end it (plain mutex locks) */
+};
+
+/* Forgets waiters of a run that has ended. */
+static inline bool gort__waitq_empty(struct gort__waitq *q)
+{
+    if (GORT_LIKELY(!q->first))
+        return true;
+    if (GORT_UNLIKELY(q->run != gort__load(&gort__sched.run, RELAXED)))
+        q->first = q->last = NULL;
+    return !q->first;
+}
+
+void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *w);
+void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w);
+void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter *w);
+/* The first that still waits, taken out of the queue and claimed: the caller grants and readies it.
+ * NULL: nobody. Records that something else has ended meanwhile are dropped on the way. */
+struct gort__waiter *gort__waitq_take(struct gort__waitq *q);
+
+/*
+ * Waits. The object is locked and w (with its g) is in q. Returns with the object unlocked: w->result
+ * when a peer granted; -ETIMEDOUT or -ECANCELED when not, and then w is in no queue and was granted
+ * nothing. *m is updated.
+ */
+int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q, struct gort__waiter *w);
+
+/* --- the pieces, for select ------------------------------------------------------------------- */
+
+/* What may end a wait besides its peers. On the waiting goroutine's stack. */
+struct gort__alarm;
+
+/* Whether a wait of g can be ended by others, so that its records must be `shared`. */
+static inline bool gort__wait_shared(const struct gort__g *g, int64_t deadline, bool stubborn)
+{
+    return deadline != GORT_FOREVER || (g->flags & GORT_G_THREAD) || (!stubborn && (g->flags & GORT_G_CONTEXT));
+}
+
+/* Parks a shared wait; unlock(object) is called once g is off its stack. Returns 0 when a peer ended
+ * it (g->wait_slot is its record), else the error. */
+int gort__wait_shared_park(struct gort__m **m, void *object, void (*unlock)(void *), int64_t deadline,
+                           enum gort__reason reason, bool stubborn);
+
+/* Waits for nobody: until the deadline or the context ends it. The error. */
+int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason);
+
+/* -EAGAIN, -ETIMEDOUT, -ECANCELED or -EINVAL when a wait must not even begin; 0 when it may. */
+int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call);
+
+/* The commonest lock. */
+void gort__wait_lock_sync(void *lock);
+void gort__wait_unlock_sync(void *lock);
+
+#endif
