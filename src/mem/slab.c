@@ -86,7 +86,7 @@ void gort__slab_put(struct gort__slab *s, void *object)
     gort__lock_drop(&s->lock, GORT_RANK_SLAB);
 }
 
-void gort__slab_destroy(struct gort__slab *s, bool (*keep)(const struct gort__chunk *))
+void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *))
 {
     struct gort__chunk *c = s->chunks;
     gort__store(&s->chunks, NULL, RELEASE); /* pairs with the readers of chunks (dump) */
@@ -97,4 +97,10 @@ void gort__slab_destroy(struct gort__slab *s, bool (*keep)(const struct gort__ch
             gort__os_vm_unmap(c, c->bytes);
         c = next;
     }
+}
+
+void gort__chunk_drop(struct gort__chunk *c)
+{
+    if (gort__sub(&c->keepers, 1, ACQ_REL) == 1) /* pairs with the other drops */
+        gort__os_vm_unmap(c, c->bytes);
 }

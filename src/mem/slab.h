@@ -14,6 +14,7 @@ struct gort__chunk {
     struct gort__chunk *next; /* the older chunk; set before the chunk is published */
     size_t bytes;             /* of the whole mapping, header included */
     char *first, *limit;      /* objects live in [first, limit) */
+    uint32_t keepers;         /* who still need it after gort__slab_destroy kept it; atomic */
     char *carved;             /* objects in [first, carved) have been handed out; atomic */
 };
 
@@ -30,7 +31,9 @@ void *gort__slab_carve(struct gort__slab *s, size_t n, size_t *got);
 /* One object (not zeroed) or NULL; and back. Never parks; goroutine and thread. */
 void *gort__slab_get(struct gort__slab *s);
 void gort__slab_put(struct gort__slab *s, void *object);
-/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. */
-void gort__slab_destroy(struct gort__slab *s, bool (*keep)(const struct gort__chunk *));
+/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. keep counts up keepers for
+ * each that will call gort__chunk_drop. */
+void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *));
+void gort__chunk_drop(struct gort__chunk *c);
 
 #endif

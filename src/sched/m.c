@@ -294,8 +294,10 @@ void gort__m_main(void *arg)
     gort__arch_set_self(NULL);
     if (gort__load(&m->attention, ACQUIRE) & GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_FATE_OPEN;
-        if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL)) /* pairs with run.c:bury */
+        if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL)) { /* pairs with run.c:let_go */
+            gort__estate_free(&m->estate);
             gort__m_destroy(m);
+        }
         return;
     }
     if (m->p)

@@ -129,42 +129,73 @@ static int start(void)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* The Ms that were left behind, while the keeper unmaps what is around them. */
+/* The Ms that are in user code, while the keeper frees what is around them. */
 static struct gort__m *orphans;
 
 static bool keep_stack(const char *base, size_t size)
 {
     for (struct gort__m *m = orphans; m; m = m->link)
-        if (m->g->stack && m->g->stack->base >= base && m->g->stack->base < base + size)
+        if (m->estate.stack == base) {
+            m->estate.stack_size = size;
             return true;
+        }
     return false;
 }
 
-static bool keep_chunk(const struct gort__chunk *c)
+static bool keep_chunk(struct gort__chunk *c)
 {
-    for (struct gort__m *m = orphans; m; m = m->link) {
-        const char *g = (const char *)m->g, *copy = m->g->copy;
-        if ((g >= c->first && g < c->limit) || (copy >= c->first && copy < c->limit))
-            return true;
-    }
-    return false;
+    for (struct gort__m *m = orphans; m; m = m->link)
+        for (int i = 0; i < 2; i++) {
+            const char *used = (const char *)m->estate.chunk[i]; /* an address in the chunk, until it is found here */
+            if (used >= c->first && used < c->limit) {
+                m->estate.chunk[i] = c;
+                c->keepers++;
+            }
+        }
+    return c->keepers != 0;
 }
 
-/* Ends the M's thread, or leaves it behind when it is in user code. The run is marked as ended. */
+void gort__estate_free(struct gort__estate *e)
+{
+    if (e->stack)
+        gort__os_vm_unmap(e->stack, e->stack_size);
+    for (int i = 0; i < 2; i++)
+        if (e->chunk[i])
+            gort__chunk_drop(e->chunk[i]);
+}
+
+/* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of orphans. From now
+ * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
 static void bury(struct gort__m *m)
 {
-    uint32_t open = GORT_FATE_OPEN;
-    if (m->has_thread) {
-        /* Acquire pairs with gort__leave. */
-        if (!gort__load(&m->inside, ACQUIRE) && m->started &&
-            gort__cas(&m->fate, &open, GORT_FATE_ORPHAN, ACQ_REL)) { /* pairs with m.c:gort__m_main */
-            gort__os_thread_detach(m->thread);
-            m->link = orphans;
-            orphans = m;
-            return;
+    /* Acquire pairs with gort__leave. */
+    if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
+        struct gort__g *g = gort__load(&m->g, RELAXED);
+        if (g != &m->g0) {
+            m->estate.stack = g->stack->base;
+            m->estate.chunk[0] = (struct gort__chunk *)(void *)g;
+            m->estate.chunk[1] = g->copy;
         }
-        gort__os_thread_join(m->thread);
+        m->link = orphans;
+        orphans = m;
+        return;
     }
+    if (m->has_thread)
+        gort__os_thread_join(m->thread);
+    gort__m_destroy(m);
+}
+
+/* Everything around it is gone: lets an orphan look after itself, unless it has ended meanwhile. */
+static void let_go(struct gort__m *m)
+{
+    uint32_t open = GORT_FATE_OPEN;
+    uintptr_t thread = m->thread;
+    if (gort__cas(&m->fate, &open, GORT_FATE_ORPHAN, ACQ_REL)) { /* pairs with m.c:gort__m_main */
+        gort__os_thread_detach(thread);
+        return;
+    }
+    gort__os_thread_join(thread);
+    gort__estate_free(&m->estate);
     gort__m_destroy(m);
 }
 
@@ -231,6 +262,10 @@ static void teardown(void)
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++)
         gort__os_vm_unmap(s->ps[i], (sizeof(struct gort__p) + page - 1) / page * page);
+    for (struct gort__m *m = orphans, *next; m; m = next) {
+        next = m->link;
+        let_go(m);
+    }
     orphans = NULL;
     struct gort__m *plain = s->plain_ms;
     uint64_t run = s->run + 1; /* what still waits in some queue is gone (sync/waiter.h) */

@@ -33,6 +33,13 @@ enum gort__attention {
 /* At the end of a run: the first of thread and keeper to say so decides. */
 enum gort__fate { GORT_FATE_OPEN, GORT_FATE_ORPHAN /* the thread frees its record */, GORT_FATE_GONE /* the keeper does */ };
 
+/* What a thread that is left behind at the end of a run still uses, and frees when it ends (run.c). */
+struct gort__estate {
+    char *stack; /* the slot of its goroutine; NULL: nothing */
+    size_t stack_size;
+    struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
+};
+
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {
     /* Touched by every call. */
@@ -68,6 +75,7 @@ struct gort__m {
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
     uint64_t run; /* which run it belongs to (plain: used last) */
+    struct gort__estate estate; /* what it keeps alive after the end of the run */
     struct gort__g g0; /* the thread's own stack */
 };
 
@@ -76,7 +84,8 @@ struct gort__p {
     struct gort__runq runq;
     /* Owned by the M that holds the P. */
     int id GORT_ALIGNED_LINE;
-    uint32_t turn;  /* counts down to the next fair pick (schedule.c) */
+    uint32_t turn;   /* counts down to the next fair pick (schedule.c) */
+    bool ring_first; /* whose turn it is then */
     uint32_t slice; /* counts picks that started a new time slice */
     uint64_t next_id, end_id;        /* goroutine numbers to give out */
     struct gort__g *free;            /* idle Gs, last used first */
@@ -238,6 +247,7 @@ void gort__keeper_loop(void);
 void gort__deadlock_check_locked(void);
 
 /* --- run.c ----------------------------------------------------------------------------------- */
+void gort__estate_free(struct gort__estate *e);
 void gort__run_main_ends(void); /* the main goroutine ends */
 void gort__run_done_locked(int result); /* main returned, or the last goroutine ended */
 

@@ -11,9 +11,9 @@
  *     G1 --switch_to--> G2: switch_finish runs G1's commit, then G2 goes on
  *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
  *
- * Fairness: every 61st pick looks at the global queue first, then at the ring, and only then at
- * `next`; so neither a full ring nor two goroutines that ready each other for ever (through `next`,
- * which inherits the time slice) keep others from running.
+ * Fairness: every 61st pick looks at `next` last, and at the global queue and the ring first, in
+ * turns; so neither a full ring, nor a global queue that never empties, nor two goroutines that
+ * ready each other for ever (through `next`, which inherits the time slice) keep others from running.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g.
  * Threads: each function by an M for itself, inside.
@@ -31,7 +31,10 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
     if (GORT_UNLIKELY(gort__sched.fuzz))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
     struct gort__g *g = NULL;
-    if (gort__load(&gort__sched.queued, RELAXED))
+    p->ring_first = !p->ring_first;
+    if (p->ring_first)
+        g = gort__runq_get(&p->runq);
+    if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(p, 1);
     if (!g)
         g = gort__runq_get(&p->runq);
@@ -188,6 +191,16 @@ static bool commit_yield_queue(struct gort__g *g, void *arg)
     return true;
 }
 
+/* A goroutine that is tied to its thread: the P goes to another M, and comes back in its turn. */
+static GORT_NOINLINE struct gort__m *yield_locked(struct gort__m *m, struct gort__g *g, bool queued)
+{
+    if (!queued && gort__runq_empty(&m->p->runq))
+        return m;
+    gort__g_set(g, GORT_G_RUNNABLE);
+    m->commit = commit_yield_queue;
+    return gort__switch_to(m, g, &m->g0);
+}
+
 struct gort__m *gort__yield(struct gort__m *m)
 {
     struct gort__g *g = m->g, *next;
@@ -197,6 +210,8 @@ struct gort__m *gort__yield(struct gort__m *m)
     }
     gort__arch_save_control(&g->ctx);
     bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
+    if (GORT_UNLIKELY(m->locked_g != NULL))
+        return yield_locked(m, g, queued);
     next = pick(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
@@ -205,13 +220,13 @@ struct gort__m *gort__yield(struct gort__m *m)
     gort__g_set(g, GORT_G_RUNNABLE);
     /* While there is a global queue, yielding means its tail: everybody takes turns. Without thieves
      * g may be queued before it is off its stack: only this M can pick it again. */
-    if (queued || m->locked_g)
+    if (queued)
         m->commit = commit_yield_queue;
     else if (gort__alone())
         gort__p_put(m->p, g);
     else
         m->commit = commit_yield_ring;
-    if (GORT_UNLIKELY(m->locked_g || !ready_to_run(m->p, next))) {
+    if (GORT_UNLIKELY(!ready_to_run(m->p, next))) {
         m->handed = next;
         next = &m->g0;
     }

@@ -4,17 +4,17 @@
  *
  * How: a thread stops before each of its atomic operations. Between steps the explorer lists the choices (let
  * thread t do its operation, let a pending store of t become visible), takes the first and goes deeper; at the
- * end, or where a state is known, it goes back to the last choice with an alternative and runs everything again
- * from the start up to there: nothing has to be undone, real code just runs again.
- * A state is a fingerprint of all announced memory, the threads' stacks and registers, and their pending stores.
- * Two paths that meet in one state have the same future, so the second stops there; that makes all interleavings
- * of some hundred steps affordable, and ends loops that wait for somebody.
- * Rejected: sleep sets or partial-order reduction (they multiply with loops, and need independence to be right);
- * copying the stacks aside instead of running again (faster, but the compiler's red zones and registers make it
- * fragile).
+ * end, or where a state is known, it goes back to the last choice with an alternative. Going back is copying the
+ * state back that was saved there; running again from the start up to there would do too, ten times slower.
+ * A state is all announced memory, the threads' stacks and registers, and their pending stores. Two paths that
+ * meet in one state (by its fingerprint, 64 bits) have the same future, so the second stops there; that makes all
+ * interleavings of some hundred steps affordable, and ends loops that wait for somebody.
+ * Rejected: sleep sets and partial-order reduction; they do not end loops, and need independence to be right.
  *
- * Invariants: (1) an execution depends on its choices only; a replay that does not is reported; (2) while a
- * thread is stopped its caller-saved registers are dead (it stands in a call of step), the others are in `at`.
+ *     a stopped thread's stack:   frame ... | step | model_load | real code ... | thread_body | base
+ *
+ * Invariants: (1) an execution depends on its choices only: nothing else than what is saved may change it; (2) while
+ * a thread is stopped its live registers are in `at` and on its stack above `frame` (it stands in a call of step).
  */
 #include "model/engine/explore.h"
 
@@ -59,9 +59,8 @@ struct thread {
     struct entry buffer[DEPTH_MAX];
     jmp_buf at;       /* where it stopped */
     char *frame;      /* the part of its stack in use: from here ... */
-    char *base;       /* ... to here */
-    char *low;        /* the deepest `frame` of this execution */
-    jmp_buf start;    /* where each execution begins */
+    char *base;       /* ... to here; the rest is the same in all executions */
+    jmp_buf start;    /* where it begins */
     void (*fn)(void);
     ucontext_t first; /* used once */
     char *stack;
@@ -81,15 +80,20 @@ struct choice {
 struct node {
     struct choice choices[CHOICES];
     uint8_t n, taken;
+    char *copy; /* the state, if there is more than one choice */
+    size_t room;
 };
 
 static struct {
     const struct model *model;
     struct thread threads[MODEL_THREADS];
     struct thread *current; /* NULL: setup, final, or the explorer itself */
-    int n, depth, timeouts;
+    int n, depth;
+    struct {
+        int timeouts;        /* that may still happen */
+        int last, preempted; /* for the bound on preemptions */
+    } now;
     uint32_t variant; /* of the step being made */
-    int last, preempted; /* for the bound on preemptions */
     jmp_buf home;
     struct region regions[REGIONS], quiet[REGIONS];
     int count, quiets;
@@ -152,14 +156,18 @@ void gort__fatal(const char *fmt, ...)
     REPORT("fatal");
 }
 
+/* An address below everything that its caller has on the stack. */
+static GORT_NOINLINE char *stack_here(void)
+{
+    return __builtin_frame_address(0);
+}
+
 /* The running thread stops before an operation; returns when it may do it, with the variant to take. */
 static GORT_NOINLINE uint32_t step(const struct op *o)
 {
     struct thread *t = x.current;
     t->op = *o;
-    t->frame = __builtin_frame_address(0);
-    if (t->frame < t->low)
-        t->low = t->frame;
+    t->frame = stack_here();
     if (_setjmp(t->at) == 0)
         _longjmp(x.home, BACK);
     return x.variant;
@@ -168,7 +176,7 @@ static GORT_NOINLINE uint32_t step(const struct op *o)
 static GORT_NOINLINE void thread_body(void)
 {
     struct thread *t = x.current;
-    t->base = t->low = __builtin_frame_address(0);
+    t->base = __builtin_frame_address(0);
     t->fn();
     step(&(struct op){.kind = MODEL_OP_DONE});
 }
@@ -217,19 +225,15 @@ static void threads_make(void)
     }
 }
 
-/* Everything as it was; each thread up to its first step. */
+/* Everything as setup left it; each thread up to its first step. */
 static bool restart(void)
 {
     for (int i = 0; i < x.count; i++)
         memcpy(x.regions[i].p, x.regions[i].initial, x.regions[i].size);
-    x.timeouts = x.model->timeouts;
-    x.last = x.preempted = 0;
-    for (int i = 0; i < x.n; i++) {
-        struct thread *t = &x.threads[i];
-        if (t->base) /* what the last execution left: equal states should look equal */
-            memset(t->low - 1024, 0, (size_t)(t->base - t->low) + 1024);
-        memset(t, 0, offsetof(struct thread, base));
-    }
+    memset(&x.now, 0, sizeof x.now);
+    x.now.timeouts = x.model->timeouts;
+    for (int i = 0; i < x.n; i++)
+        memset(&x.threads[i], 0, offsetof(struct thread, frame));
     for (int i = 0; i < x.n; i++)
         if (!thread_run(&x.threads[i], x.threads[i].start, 0))
             return false;
@@ -255,23 +259,69 @@ static uint64_t mix(uint64_t h, const void *data, size_t size)
     return h ^ (h >> 31);
 }
 
+/* Calls fn for each piece of the state. */
+static void state_pieces(void (*fn)(void *piece, size_t size, void *arg), void *arg)
+{
+    for (int i = 0; i < x.count; i++)
+        fn(x.regions[i].p, x.regions[i].size, arg);
+    for (int i = 0; i < x.n; i++) {
+        struct thread *t = &x.threads[i];
+        fn(t, offsetof(struct thread, base), arg); /* first: it says where the stack is */
+        if (t->op.kind != MODEL_OP_DONE)
+            fn(t->frame, (size_t)(t->base - t->frame), arg);
+    }
+    fn(&x.now, sizeof x.now, arg);
+}
+
+static void piece_size(void *piece, size_t size, void *total)
+{
+    (void)piece;
+    *(size_t *)total += size;
+}
+
+static void piece_save(void *piece, size_t size, void *to)
+{
+    memcpy(*(char **)to, piece, size);
+    *(char **)to += size;
+}
+
+static void piece_restore(void *piece, size_t size, void *from)
+{
+    memcpy(piece, *(char **)from, size);
+    *(char **)from += size;
+}
+
+static void piece_mix(void *piece, size_t size, void *h)
+{
+    *(uint64_t *)h = mix(*(uint64_t *)h, piece, size);
+}
+
+static void state_save(struct node *d)
+{
+    size_t size = 0;
+    state_pieces(piece_size, &size);
+    if (size > d->room) {
+        free(d->copy);
+        d->copy = malloc(d->room = 2 * size);
+    }
+    char *to = d->copy;
+    state_pieces(piece_save, &to);
+}
+
+static void state_restore(struct node *d)
+{
+    char *from = d->copy;
+    state_pieces(piece_restore, &from);
+}
+
 static uint64_t fingerprint(void)
 {
     uint64_t h = 1;
-    for (int i = 0; i < x.count; i++)
-        h = mix(h, x.regions[i].p, x.regions[i].size);
-    for (int i = 0; i < x.n; i++) {
-        struct thread *t = &x.threads[i];
-        h = mix(h, t, offsetof(struct thread, at));
-        if (t->op.kind != MODEL_OP_DONE) {
-            h = mix(h, &t->at, sizeof t->at);
-            h = mix(h, t->frame, (size_t)(t->base - t->frame));
-        }
-    }
-    int rest[3] = {x.timeouts, x.last, x.preempted};
-    if (!x.model->preemptions)
-        rest[1] = rest[2] = 0;
-    h = mix(h, rest, sizeof rest);
+    int last = x.now.last;
+    if (!x.model->preemptions) /* then it only orders the choices */
+        x.now.last = x.now.preempted = 0;
+    state_pieces(piece_mix, &h);
+    x.now.last = last;
     return h ? h : 1;
 }
 
@@ -320,10 +370,10 @@ static void choice_add(struct node *d, int thread, int flush_index, uint32_t var
 static void choices_list(struct node *d)
 {
     d->n = d->taken = 0;
-    bool last_goes_on = variants(&x.threads[x.last]) > 0;
+    bool last_goes_on = variants(&x.threads[x.now.last]) > 0;
     for (int k = 0; k < x.n; k++) {
-        int i = (x.last + k) % x.n; /* the last one first: few switches in what is found first */
-        if (i != x.last && last_goes_on && x.model->preemptions && x.preempted >= x.model->preemptions)
+        int i = (x.now.last + k) % x.n; /* the last one first: few switches in what is found first */
+        if (i != x.now.last && last_goes_on && x.model->preemptions && x.now.preempted >= x.model->preemptions)
             continue;
         uint32_t n = variants(&x.threads[i]);
         for (uint32_t v = 0; v < n; v++)
@@ -346,9 +396,9 @@ static bool choice_take(const struct choice *c)
         flush(t, c->flush);
         return true;
     }
-    if (c->thread != x.last) {
-        x.preempted += variants(&x.threads[x.last]) > 0;
-        x.last = c->thread;
+    if (c->thread != x.now.last) {
+        x.now.preempted += variants(&x.threads[x.now.last]) > 0;
+        x.now.last = c->thread;
     }
     return thread_run(t, t->at, c->variant);
 }
@@ -361,40 +411,37 @@ static bool finish(void)
     return !x.result.failed;
 }
 
-/* One execution: the choices of path again, then the first choice in each new state. False: a violation. */
+/* From the current state to the end, or to a known state. False: a violation. */
 static bool execute(void)
 {
-    int known = x.length;
-    x.length = 0;
-    if (!restart())
-        return false;
     for (;;) {
         struct node *d = &x.path[x.length];
-        if (x.length >= known) {
-            choices_list(d);
-            if (d->n == 0)
-                return finish();
-            if (!state_is_new())
-                return true;
-        }
-        if (x.length + 1 == STEPS_MAX) {
+        choices_list(d);
+        if (d->n == 0)
+            return finish();
+        if (!state_is_new())
+            return true;
+        if (d->n > 1)
+            state_save(d);
+        if (++x.length == STEPS_MAX) {
             snprintf(x.result.why, sizeof x.result.why, "no end after %d steps", STEPS_MAX);
             x.result.failed = true;
             return false;
         }
-        x.length++;
-        if (!choice_take(&d->choices[d->taken]))
+        if (!choice_take(&d->choices[0]))
             return false;
     }
 }
 
-/* On to the next alternative. False: there is none. */
+/* Back to the last choice with an alternative, and takes that. False: there is none, or a violation. */
 static bool backtrack(void)
 {
     while (x.length > 0) {
         struct node *d = &x.path[x.length - 1];
-        if (++d->taken < d->n)
-            return true;
+        if (++d->taken < d->n) {
+            state_restore(d);
+            return choice_take(&d->choices[d->taken]);
+        }
         x.length--;
     }
     return false;
@@ -424,6 +471,8 @@ static void forget(void)
         free(x.threads[i].stack);
     for (int i = 0; i < x.count; i++)
         free(x.regions[i].initial);
+    for (int i = 0; i < STEPS_MAX; i++)
+        free(x.path[i].copy);
     free(x.path);
     free(x.seen);
     memset(&x, 0, sizeof x);
@@ -442,13 +491,12 @@ static struct model_result explore(const struct model *m, bool explained)
         memcpy(x.regions[i].initial, x.regions[i].p, x.regions[i].size);
     }
     threads_make();
-    bool ok;
-    do {
-        x.result.executions++;
-        ok = execute();
-    } while (ok && backtrack());
+    if (restart())
+        do
+            x.result.executions++;
+        while (execute() && backtrack());
     x.result.states = x.seen_count;
-    if (!ok && explained)
+    if (x.result.failed && explained)
         explain();
     struct model_result result = x.result;
     for (int i = 0; i < x.count; i++)

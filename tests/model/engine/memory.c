@@ -158,7 +158,7 @@ static uint32_t variants(const struct thread *t)
     case MODEL_OP_FUTEX_WAKE:
         return t->pending == 0;
     case MODEL_OP_ASLEEP:
-        return t->woken || (o->timed && x.timeouts > 0);
+        return t->woken || (o->timed && x.now.timeouts > 0);
     case MODEL_OP_DONE:
         break;
     }
@@ -339,7 +339,7 @@ int model_futex_wait(uint32_t *p, uint32_t v, bool timed, bool *timed_out)
         return 0;
     }
     trace("%-34s timed out", "futex_wait");
-    x.timeouts--;
+    x.now.timeouts--;
     *timed_out = true;
     return -1;
 }
