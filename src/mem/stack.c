@@ -238,12 +238,12 @@ void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
             flush_to(cache, CACHE_MAX / 2);
         return;
     }
+    if (s->log2 > default_log2) /* rarely asked for again: the address space stays, its pages go */
+        gort__os_vm_discard(gort__stack_lo(s), (size_t)(gort__stack_hi(s) - gort__stack_lo(s)));
     gort__lock_take(&lock, GORT_RANK_STACK);
     s->link = classes[s->log2].free;
     classes[s->log2].free = s;
     gort__lock_drop(&lock, GORT_RANK_STACK);
-    if (s->log2 > default_log2) /* rarely asked for again: the address space stays, its pages go */
-        gort__os_vm_discard(gort__stack_lo(s), (size_t)(gort__stack_hi(s) - gort__stack_lo(s)));
 }
 
 void gort__stack_cache_flush(struct gort__stack_cache *cache)

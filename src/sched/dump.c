@@ -51,6 +51,12 @@ void gort_dump(int fd)
 {
     struct gort__sched *s = &gort__sched;
     unsigned long shown = 0;
+    gort__add(&s->dumpers, 1, SEQ_CST); /* pairs with run.c:teardown */
+    if (gort__load(&s->phase, SEQ_CST) != GORT_PHASE_ON) { /* pairs with run.c:teardown */
+        gort__fmt_print(fd, "gort: no run is on\n");
+        gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:teardown */
+        return;
+    }
     gort__fmt_print(fd, "gort: %lu goroutines, maxprocs %d, %u idle, %u looking for work, %u in the global queue\n",
                     (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED),
                     gort__load(&s->idle_count, RELAXED), gort__load(&s->spinning, RELAXED),
@@ -69,6 +75,7 @@ void gort_dump(int fd)
     }
     if (shown > 1000)
         gort__fmt_print(fd, "... and %lu more\n", shown - 1000);
+    gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:teardown */
 }
 
 size_t gort__dump_who(char *buf, size_t size)

@@ -16,6 +16,8 @@
 __attribute__((noreturn)) static void end_thread(struct gort__m *m)
 {
     m->commit = NULL;
+    m->locked_g = m->handed = NULL;
+    gort__g_set(m->g, GORT_G_DEAD);
     gort__arch_save_control(&m->g->ctx);
     gort__switch_to(m, m->g, &m->g0);
     gort__throw("a goroutine of an ended run was resumed");
@@ -62,7 +64,10 @@ static void detach(void *arg)
     struct gort__m *m = arg;
     if (s->forked)
         return;
-    gort__g_cleanup(&m->g0);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light();                                          /* pairs with run.c:send_away_plain */
+    if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_NO_RUN)) /* else what it left went with the run */
+        gort__g_cleanup(&m->g0);
     gort__arch_set_self(NULL);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m **at = &s->plain_ms; *at; at = &(*at)->all_next)
@@ -75,7 +80,7 @@ static void detach(void *arg)
         gort__deadlock_check_locked(); /* perhaps everybody was waiting for this thread */
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    gort__m_destroy(m);
+    gort__m_destroy(m); /* nobody knows it any more */
 }
 
 /* Counts the thread among the users of the current run. False: there is none. */

@@ -24,12 +24,17 @@ struct gort__exit_handler {
 
 static const size_t block_sizes[] = {128, 256, 512, 1024};
 
+void gort__block_init(void)
+{
+    for (int i = 0; i < 4; i++)
+        gort__sched.blocks[i].object = block_sizes[i];
+}
+
 void *gort__block_get(size_t size)
 {
     int i = 0;
     while (block_sizes[i] < size)
         i++;
-    gort__sched.blocks[i].object = block_sizes[i];
     return gort__slab_get(&gort__sched.blocks[i]);
 }
 
@@ -75,37 +80,37 @@ int gort_on_exit(void (*fn)(void *), void *arg)
     return done ? 0 : -ENOMEM;
 }
 
-/* Runs what the goroutine left to be run at its end. Inside; user code is called outside. */
-static GORT_NOINLINE void run_handlers(struct gort__g *g)
+bool gort__callback(void (*fn)(void *), void *arg)
 {
-    for (;;) {
+    gort__leave(gort__m_self());
+    fn(arg);
+    return gort__enter() != NULL;
+}
+
+/* Runs what the goroutine left to be run at its end. False: the run is over. */
+static GORT_NOINLINE bool run_handlers(struct gort__g *g)
+{
+    while (g->handlers) {
         struct gort__exit_handler *h = g->handlers;
-        if (!h)
-            break;
         void (*fn)(void *) = h->fn;
         void *arg = h->arg;
         g->handlers = h->next;
         gort__block_put(h, sizeof *h);
-        gort__leave(gort__m_self());
-        fn(arg);
-        gort__enter();
+        if (!gort__callback(fn, arg))
+            return false;
     }
+    return true;
 }
 
 void gort__g_cleanup(struct gort__g *g)
 {
     /* A destructor may register another handler, a handler may set another value. */
-    for (int round = 0; round < 4 && (g->handlers || g->keys); round++) {
-        run_handlers(g);
-        gort__keys_destroy(g);
-    }
-    if (g->handlers)
-        run_handlers(g);
+    while (g->handlers || g->keys)
+        if (!run_handlers(g) || !gort__keys_destroy(g))
+            return;
     if (g->flags & GORT_G_FINALLY) {
         g->flags &= (uint16_t)~GORT_G_FINALLY;
-        gort__leave(gort__m_self());
-        ((void (*)(void *))g->arg[3])((void *)g->arg[4]);
-        gort__enter();
+        gort__callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
     }
     if (g->copy) {
         gort__block_put(g->copy, g->arg[1]);
@@ -149,13 +154,17 @@ void gort__g_end(void)
         gort__g_cleanup(g);
         m = gort__m_self();
     }
-    if (GORT_UNLIKELY(g->flags & GORT_G_MAIN))
+    if (GORT_UNLIKELY(g->flags & GORT_G_MAIN)) {
         gort__run_main_ends();
+        m = gort__m_self(); /* it may have had to wait for somebody who had the world stopped */
+    }
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_DEAD);
     if (GORT_UNLIKELY(m->locked_g != NULL)) {
         m->locked_g = NULL;
         m->die = true;
+        g->lock_depth = 0;
+        g->bound_m = NULL;
     } else if (GORT_LIKELY(!gort__load(&m->attention, RELAXED))) {
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {

@@ -57,7 +57,8 @@ static struct gort__g *steal(struct gort__m *m)
                 continue;
             if (gort__load(&m->attention, RELAXED))
                 return NULL;
-            struct gort__g *g = gort__runq_steal(&m->p->runq, victim ? &victim->runq : &m->p->runq);
+            gort__check(victim);
+            struct gort__g *g = gort__runq_steal(&m->p->runq, &victim->runq);
             if (!g && round == ROUNDS - 1)
                 g = steal_next(victim);
             if (g)
@@ -97,13 +98,13 @@ struct gort__g *gort__find(struct gort__m *m)
     for (;;) {
         if (gort__load(&m->attention, RELAXED))
             gort__attend(m);
-        if (m->quit || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
+        if (gort__load(&m->quit, RELAXED) || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
             return NULL;
         struct gort__g *g = m->handed;
         m->handed = NULL;
         if (!m->p) { /* lost while the world was stopped */
             if (g)
-                gort__queue_put(g);
+                gort__queue_put_and_wake(g);
             gort__idle(m);
             continue;
         }

@@ -82,6 +82,7 @@ static bool refused(struct gort__m *m, int err)
                 break;
             }
         s->m_count--;
+        gort__m_retire_locked(m);
         if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
             other = gort__m_start_locked(p, false);
         } else if (p) {
@@ -92,8 +93,10 @@ static bool refused(struct gort__m *m, int err)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
-    if (!again)
-        gort__m_destroy(m);
+    if (!again && gort__p_has_work()) { /* whoever published it may have counted on this one to look */
+        gort__fence(SEQ_CST);           /* pairs with idle.c */
+        gort__wake_if_idle();
+    }
     return again;
 }
 
@@ -122,7 +125,9 @@ static void join_dead(struct gort__m *m)
     while (m) {
         struct gort__m *next = m->link;
         gort__os_thread_join(m->thread);
-        gort__m_destroy(m);
+        gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+        gort__m_retire_locked(m);
+        gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
         m = next;
     }
 }
@@ -137,9 +142,9 @@ static void follow_limits(void)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (!change)
         return;
-    gort__world_stop(NULL);
-    if (!s->main_done)
-        gort__procs_resize(n > GORT_MAXPROCS_MAX ? GORT_MAXPROCS_MAX : n);
+    if (!gort__world_stop(NULL))
+        return;
+    gort__procs_resize(n > GORT_MAXPROCS_MAX ? GORT_MAXPROCS_MAX : n);
     gort__world_start(NULL);
 }
 

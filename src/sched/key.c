@@ -136,8 +136,10 @@ int gort_key_set(gort_key key, void *value)
     return err;
 }
 
-/* Calls the destructor of one value; true when there was one to call. */
-static bool destroy(uint32_t index, struct entry *e)
+enum { NO_DTOR, CALLED, RUN_OVER };
+
+/* Calls the destructor of one value, if there is one to call. */
+static int destroy(uint32_t index, struct entry *e)
 {
     void *value = e->value;
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
@@ -146,22 +148,21 @@ static bool destroy(uint32_t index, struct entry *e)
     gort__lock_drop(&table.lock, GORT_RANK_KEYS);
     e->value = NULL;
     if (!dtor)
-        return false;
-    gort__leave(gort__m_self());
-    dtor(value);
-    gort__enter();
-    return true;
+        return NO_DTOR;
+    return gort__callback(dtor, value) ? CALLED : RUN_OVER;
 }
 
-void gort__keys_destroy(struct gort__g *g)
+bool gort__keys_destroy(struct gort__g *g)
 {
     bool more = g->keys != NULL;
     for (int round = 0; more && round < DTOR_ROUNDS; round++) {
         more = false;
         for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
             struct leaf *leaf = g->keys->leaf[i / ENTRIES];
-            if (leaf && destroy(i, &leaf->entry[i % ENTRIES]))
-                more = true;
+            int did = leaf ? destroy(i, &leaf->entry[i % ENTRIES]) : NO_DTOR;
+            if (did == RUN_OVER)
+                return false; /* the memory of the values went with the run */
+            more |= did == CALLED;
         }
     }
     for (int i = 0; g->keys && i < LEAVES; i++)
@@ -170,4 +171,5 @@ void gort__keys_destroy(struct gort__g *g)
     if (g->keys)
         gort__block_put(g->keys, sizeof *g->keys);
     g->keys = NULL;
+    return true;
 }

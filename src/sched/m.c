@@ -20,16 +20,16 @@
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
+#define GUARD ((size_t)64 << 10)
 #define ALTSTACK ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers */
 
 enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
 
-/* The record and the alternate signal stack: | altstack | record |, so an overflow of the former
- * runs into unmapped memory and not into the record. */
+/* The record and the alternate signal stack: | guard | altstack | record |. */
 static size_t record_bytes(void)
 {
     size_t page = gort__os_page();
-    return ALTSTACK + (sizeof(struct gort__m) + page - 1) / page * page;
+    return GUARD + ALTSTACK + (sizeof(struct gort__m) + page - 1) / page * page;
 }
 
 struct gort__m *gort__m_make(bool plain)
@@ -37,7 +37,8 @@ struct gort__m *gort__m_make(bool plain)
     char *mem = gort__os_vm_map(record_bytes(), gort__os_page());
     if (!mem)
         return NULL;
-    struct gort__m *m = (struct gort__m *)(void *)(mem + ALTSTACK);
+    gort__os_vm_guard(mem, GUARD); /* without one it still works, only an overflow is not noticed */
+    struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + ALTSTACK);
     m->plain = plain;
     m->g = &m->g0;
     m->g0.m = m;
@@ -48,7 +49,35 @@ struct gort__m *gort__m_make(bool plain)
 
 void gort__m_destroy(struct gort__m *m)
 {
-    gort__os_vm_unmap((char *)m - ALTSTACK, record_bytes());
+    gort__os_vm_unmap((char *)m - ALTSTACK - GUARD, record_bytes());
+}
+
+void gort__m_retire_locked(struct gort__m *m)
+{
+    m->link = gort__sched.free_ms;
+    gort__sched.free_ms = m;
+}
+
+/* A record for a new thread: that of one that has ended, or a fresh one. */
+static struct gort__m *record_locked(void)
+{
+    struct gort__m *m = gort__sched.free_ms;
+    if (!m)
+        return gort__m_make(false);
+    gort__sched.free_ms = m->link;
+    *m = (struct gort__m){.g = &m->g0};
+    m->g0.m = m;
+    m->g0.flags = GORT_G_THREAD;
+    m->g0.state = GORT_G_RUNNING;
+    return m;
+}
+
+void gort__m_found_p_locked(struct gort__m *m)
+{
+    if (m->owed) {
+        m->owed = false;
+        gort__sched.without_p--;
+    }
 }
 
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
@@ -62,7 +91,7 @@ bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
             if (gort__cas(&m->note, &sleeping, NOTE_NONE, ACQUIRE)) /* pairs with gort__m_wake */
                 return false;
         }
-    gort__store(&m->note, NOTE_NONE, RELAXED);
+    gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
     return true;
 }
 
@@ -90,7 +119,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     } else {
         if (s->m_count >= s->conf.max_threads)
             gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
-        m = gort__m_make(false);
+        m = record_locked();
         if (!m)
             gort__fatal("no memory for a thread's record");
         m->id = s->m_next_id++;
@@ -116,6 +145,8 @@ static void take_next_p(struct gort__m *m)
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     m->p = m->next_p;
     m->next_p = NULL;
+    if (m->p)
+        gort__m_found_p_locked(m);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
@@ -128,7 +159,8 @@ static bool leave_idle(struct gort__m *m)
     for (struct gort__m **at = &s->idle_ms; *at; at = &(*at)->link)
         if (*at == m) {
             *at = m->link;
-            m->quit = left = true;
+            left = true;
+            gort__store(&m->quit, true, RELAXED);
             break;
         }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
@@ -144,12 +176,13 @@ void gort__m_stop(struct gort__m *m)
         gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
     }
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (m->quit) {
+    if (gort__load(&m->quit, RELAXED)) {
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         return;
     }
     m->link = s->idle_ms;
     s->idle_ms = m;
+    gort__m_found_p_locked(m); /* it has nothing to run any more */
     gort__deadlock_check_locked();
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     int64_t patience = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
@@ -188,9 +221,11 @@ void gort__p_handoff(struct gort__m *m)
 /* Sleeps until a P is granted. False: the run is over. */
 static bool wait_for_grant(struct gort__m *m)
 {
-    gort__m_sleep(m);
-    take_next_p(m);
-    while (!m->p && !m->quit) { /* the granted P went away with a stop of the world: ask again */
+    if (!gort__load(&m->quit, RELAXED)) {
+        gort__m_sleep(m);
+        take_next_p(m);
+    }
+    while (!m->p && !gort__load(&m->quit, RELAXED)) { /* the granted P went away with a stop of the world: ask again */
         struct gort__sched *s = &gort__sched;
         struct gort__g *g = m->g == &m->g0 ? m->locked_g : m->g;
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -199,19 +234,22 @@ static bool wait_for_grant(struct gort__m *m)
             gort__p_take(m, p);
         else
             gort__queue_put_locked(g);
+        gort__m_found_p_locked(m);
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         if (!p) {
+            gort__fence(SEQ_CST); /* pairs with idle.c */
+            gort__wake_if_idle();
             gort__m_sleep(m);
             take_next_p(m);
         }
     }
-    return !m->quit;
+    return !gort__load(&m->quit, RELAXED);
 }
 
 bool gort__wait_for_locked(struct gort__m *m)
 {
     if (m->handed) { /* picked for this thread, which must not run it */
-        gort__queue_put(m->handed);
+        gort__queue_put_and_wake(m->handed);
         m->handed = NULL;
     }
     if (m->spinning)
@@ -224,7 +262,7 @@ bool gort__wait_for_locked(struct gort__m *m)
             return false;
         gort__attend(m);
         if (!m->p) {
-            gort__queue_put(m->locked_g);
+            gort__queue_put_and_wake(m->locked_g);
             granted = wait_for_grant(m);
         }
     }
@@ -237,7 +275,7 @@ void gort__p_regain(struct gort__m *m)
     struct gort__g *g = m->g;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
-    s->without_p--;
+    gort__m_found_p_locked(m);
     struct gort__p *p = gort__p_idle_get_locked();
     if (p) {
         gort__p_take(m, p);
@@ -309,6 +347,7 @@ void gort__m_main(void *arg)
             break;
         }
     s->m_count--;
+    gort__m_found_p_locked(m);
     m->link = s->dead_ms;
     s->dead_ms = m;
     gort__keeper_wake_locked();

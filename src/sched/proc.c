@@ -63,13 +63,14 @@ static void evict(struct gort__p *p)
 {
     struct gort__m *m = p->m;
     p->m = NULL;
+    m->owed = true; /* it may have a goroutine in hand: no deadlock before it has seen to that */
+    gort__sched.without_p++;
     if (m->next_p == p) {
         m->next_p = NULL; /* it finds out when it wakes */
         return;
     }
     m->p = NULL;
     if (m->g != &m->g0) {
-        gort__sched.without_p++;
         gort__or(&m->attention, GORT_ATT_NO_P, RELEASE); /* pairs with the look at attention in entry.c */
     }
 }

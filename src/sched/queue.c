@@ -65,6 +65,13 @@ void gort__queue_put(struct gort__g *g)
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
+void gort__queue_put_and_wake(struct gort__g *g)
+{
+    gort__queue_put(g);
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
+}
+
 /* Where a taker begins: the link to one of its own segments among the first few, else to the first. */
 static struct gort__g **choose_locked(int id, struct gort__g **before)
 {

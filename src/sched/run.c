@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/fatal.h"
 #include "sched/timer.h"
@@ -64,7 +65,7 @@ void gort__run_main_ends(void)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__m_self();
     if (main_call.returned)
-        m = gort__world_stop(m); /* for good: the keeper takes it from here */
+        gort__world_stop(&m); /* for good: the keeper takes it from here */
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (main_call.returned) {
         s->world_held = true;
@@ -91,6 +92,7 @@ static int start(void)
     gort__stack_init(s->conf.stack_size);
     s->gs.object = sizeof(struct gort__g);
     s->ids = 1;
+    gort__block_init();
     s->fuzz = s->conf.fuzz;
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
@@ -169,8 +171,8 @@ void gort__estate_free(struct gort__estate *e)
 static void bury(struct gort__m *m)
 {
     /* Acquire pairs with gort__leave. */
+    struct gort__g *g = gort__load(&m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
     if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
-        struct gort__g *g = gort__load(&m->g, RELAXED);
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;
             m->estate.chunk[0] = (struct gort__chunk *)(void *)g;
@@ -183,6 +185,16 @@ static void bury(struct gort__m *m)
     if (m->has_thread)
         gort__os_thread_join(m->thread);
     gort__m_destroy(m);
+}
+
+static void destroy_list(struct gort__m *m, bool join)
+{
+    for (struct gort__m *next; m; m = next) {
+        next = m->link;
+        if (join)
+            gort__os_thread_join(m->thread);
+        gort__m_destroy(m);
+    }
 }
 
 /* Everything around it is gone: lets an orphan look after itself, unless it has ended meanwhile. */
@@ -205,10 +217,11 @@ static void end_threads(void)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__m *all = s->all_ms;
     for (struct gort__m *m = all; m; m = m->all_next) {
-        m->quit = true;
+        gort__store(&m->quit, true, RELAXED);
         gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__attend */
     }
-    s->all_ms = s->idle_ms = s->wanted_ms = NULL;
+    struct gort__m *dead = s->dead_ms, *free = s->free_ms;
+    s->all_ms = s->idle_ms = s->wanted_ms = s->dead_ms = s->free_ms = NULL;
     gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
@@ -219,6 +232,8 @@ static void end_threads(void)
         next = m->all_next;
         bury(m);
     }
+    destroy_list(dead, true);
+    destroy_list(free, false);
 }
 
 /* Plain threads find no run any more; waits until none of them is inside. */
@@ -255,6 +270,8 @@ static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
+    while (gort__load(&s->dumpers, SEQ_CST)) /* pairs with gort_dump */
+        gort__os_nap(50000);
     gort__timer_reset();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
@@ -267,11 +284,12 @@ static void teardown(void)
         let_go(m);
     }
     orphans = NULL;
-    struct gort__m *plain = s->plain_ms;
-    uint64_t run = s->run + 1; /* what still waits in some queue is gone (sync/waiter.h) */
-    uint32_t word = s->world_word;
-    *s = (struct gort__sched){.plain_ms = plain, .run = run, .world_word = (word + 1) & ~1u, .phase = GORT_PHASE_ENDING};
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    memset(s->begin, 0, sizeof *s - offsetof(struct gort__sched, begin));
+    gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
+    gort__store(&s->run, s->run + 1, RELAXED); /* what still waits in some queue is gone (sync/waiter.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
 }
 
 int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
@@ -341,13 +359,13 @@ int gort_maxprocs(int n)
     }
     int old = gort__load(&s->procs, RELAXED);
     if (n >= 1) {
-        m = gort__world_stop(m);
-        old = s->procs;
-        s->conf.maxprocs_set = true;
-        if (n != old && gort__procs_resize(n))
-            gort__warn("no memory for %d procs: still %d", n, old);
-        gort__world_start(m);
-        m = gort__m_self();
+        if (gort__world_stop(&m)) {
+            old = s->procs;
+            s->conf.maxprocs_set = true;
+            if (n != old && gort__procs_resize(n))
+                gort__warn("no memory for %d procs: still %d", n, old);
+            gort__world_start(m);
+        }
     }
     gort__leave(m);
     return old;

@@ -63,6 +63,7 @@ struct gort__m {
     bool started;                    /* the thread has come to life; atomic */
     bool has_thread;                 /* false while the keeper has not created it; guarded by sched.lock */
     uint32_t fate;                   /* enum gort__fate: who sees to the record when the run is over; atomic */
+    bool owed;                       /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;                    /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;          /* the P that the waker hands over; guarded by sched.lock */
     struct gort__m *link;            /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
@@ -103,6 +104,18 @@ struct gort__p {
 
 /* Everything that is shared. The line of a field's group says who may touch it. */
 struct gort__sched {
+    /* These survive runs. */
+    struct gort__lock lock GORT_ALIGNED_LINE; /* rank GORT_RANK_SCHED */
+    uint32_t phase;                           /* enum gort__phase; atomic */
+    uint32_t world_word;                      /* odd while the world is stopped or stopping; futex */
+    uint32_t dumpers;                         /* who walk the records right now; atomic */
+    bool forked;                              /* this is the child of a fork; set once */
+    uint64_t run;                             /* counts runs and their ends; atomic */
+    struct gort__m *plain_ms;                 /* all attached plain threads; guarded by lock */
+
+    /* Everything below is zero between runs. */
+    char begin[0];
+
     /* Read at every wake-up, written when Ps or Ms come and go: idle.c. */
     uint32_t idle_count GORT_ALIGNED_LINE; /* Ps in idle_ps; atomic, written under lock */
     uint32_t spinning;                     /* Ms that look for work; atomic */
@@ -110,38 +123,32 @@ struct gort__sched {
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Guarded by lock. */
-    struct gort__lock lock GORT_ALIGNED_LINE; /* rank GORT_RANK_SCHED */
-    uint32_t queued;                /* Gs in queue; atomic, written under lock */
+    uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
     struct gort__glist queue;       /* the global run queue: first and last segment (queue.c) */
     struct gort__p *idle_ps;        /* last idle first */
     struct gort__m *idle_ms;        /* last idle first */
     struct gort__m *wanted_ms;      /* records whose thread the keeper is to create */
     struct gort__m *dead_ms;        /* whose threads have ended or are about to: to be joined */
     struct gort__m *all_ms;         /* all of this run's threads */
-    struct gort__m *plain_ms;       /* all attached plain threads */
+    struct gort__m *free_ms;        /* records of threads that have ended, for reuse */
     int m_count, m_next_id;
-    int without_p;                  /* Ms that run user code without a P */
+    int without_p;                  /* Ms that lost their P and may still have something to run */
     int plain_users;                /* plain threads alive that used this run */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
     int p_made;
-    bool forked;          /* this is the child of a fork; set once */
 
     /* The world (world.c). */
     uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
     uint32_t world_event; /* changes whenever an M stops or gives up a P meanwhile; futex */
-    uint32_t world_word;  /* 1 while the world is stopped or stopping; futex */
 
     /* The run (run.c, keeper.c). */
-    uint32_t phase;       /* enum gort__phase; atomic */
     uint32_t keeper_word; /* changes when the keeper has something to do; futex */
-    bool keeper_asleep;   /* guarded by lock */
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;         /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited;     /* main called gort_exit; guarded by lock */
     int result;
     int64_t started_at;   /* when this run began */
-    uint64_t run;         /* counts runs; atomic */
     uint64_t ids;         /* goroutine numbers given to Ps; atomic */
     uint64_t plain_spawned; /* Gs started by plain threads; guarded by lock */
     struct gort__conf conf;
@@ -192,7 +199,9 @@ void gort__g_name(struct gort__g *g, const char *name);
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */
 void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg);
 void gort__g_cleanup(struct gort__g *g); /* exit handlers, keys, copied argument; inside */
-void gort__keys_destroy(struct gort__g *g); /* key.c */
+bool gort__keys_destroy(struct gort__g *g); /* key.c; false: the run is over */
+bool gort__callback(void (*fn)(void *), void *arg); /* user code, outside; false: the run is over */
+void gort__block_init(void);
 uint64_t gort__g_count(void);
 __attribute__((noreturn)) void gort__g_end(void); /* the running G ends */
 void *gort__block_get(size_t size);               /* up to 1024 bytes, 16-byte aligned; NULL: no memory */
@@ -202,6 +211,7 @@ void gort__block_put(void *block, size_t size);
 void gort__queue_put_locked(struct gort__g *g);
 struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most); /* returns one, the rest into p */
 void gort__queue_put(struct gort__g *g);
+void gort__queue_put_and_wake(struct gort__g *g);
 void gort__p_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */
 void gort__p_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
 
@@ -229,6 +239,8 @@ void gort__m_wake(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);
+void gort__m_retire_locked(struct gort__m *m); /* kept until the end of the run: dumps may look at it */
+void gort__m_found_p_locked(struct gort__m *m); /* what it was owed is settled */
 void gort__p_handoff(struct gort__m *m);  /* gives up m's P to whoever can use it */
 void gort__p_regain(struct gort__m *m);   /* m's G runs without a P: waits for one */
 void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
@@ -252,7 +264,8 @@ void gort__run_main_ends(void); /* the main goroutine ends */
 void gort__run_done_locked(int result); /* main returned, or the last goroutine ended */
 
 /* --- world.c ---------------------------------------------------------------------------------- */
-struct gort__m *gort__world_stop(struct gort__m *self); /* self NULL: the keeper. Returns self's M */
+/* *self: the caller's M, updated; NULL: the keeper. False: the run is ending, nothing was stopped. */
+bool gort__world_stop(struct gort__m **self);
 void gort__world_start(struct gort__m *self);
 void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);

@@ -109,7 +109,7 @@ GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g 
 {
     from->err = *m->err;
     m->prev = from;
-    gort__store(&m->g, to, RELAXED);
+    gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury */
     if (GORT_UNLIKELY(to == &m->g0)) {
         to->ctx.control = from->ctx.control; /* our own code runs with any, and changes none */
     } else {

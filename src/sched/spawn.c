@@ -153,16 +153,15 @@ void gort__g_cache_flush(struct gort__p *p)
 uint64_t gort__g_count(void)
 {
     struct gort__sched *s = &gort__sched;
-    uint64_t live = gort__load(&s->plain_spawned, RELAXED);
-    for (int i = 0; i < GORT_MAXPROCS_MAX; i++) {
-        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
-        if (!p)
-            break;
-        /* Ends first: a goroutine that starts and ends meanwhile must not be missed only once. */
-        live -= gort__load(&p->exited, ACQUIRE); /* pairs with exit.c */
-        live += gort__load(&p->spawned, RELAXED);
-    }
-    return live;
+    struct gort__p *p;
+    uint64_t ended = 0, started = 0;
+    /* Ends first: a goroutine that ends after its P was looked at was started before the second look. */
+    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL; i++) /* pairs with proc.c */
+        ended += gort__load(&p->exited, ACQUIRE); /* pairs with exit.c */
+    started = gort__load(&s->plain_spawned, ACQUIRE); /* pairs with publish_plain */
+    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL; i++) /* pairs with proc.c */
+        started += gort__load(&p->spawned, ACQUIRE); /* pairs with publish */
+    return started - ended;
 }
 
 static GORT_NOINLINE void more_ids(struct gort__p *p)

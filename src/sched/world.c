@@ -59,19 +59,30 @@ static bool all_stopped(struct gort__m *self)
     return all;
 }
 
-struct gort__m *gort__world_stop(struct gort__m *self)
+/* Somebody else stops the world: lets it. False: it is stopped for good, and the caller is not one who would be. */
+static bool wait_for_turn(struct gort__m **m)
+{
+    if (!m) {
+        gort__os_nap(100000);
+        return !gort__load(&gort__sched.main_done, RELAXED);
+    }
+    if ((*m)->p)
+        *m = gort__yield(*m);
+    else
+        gort__os_nap(100000);
+    if (gort__load(&(*m)->attention, RELAXED))
+        gort__attend(*m);
+    *m = gort__m_self();
+    return !(gort__load(&(*m)->attention, RELAXED) & GORT_ATT_NO_RUN);
+}
+
+bool gort__world_stop(struct gort__m **caller)
 {
     struct gort__sched *s = &gort__sched;
-    while (gort__xchg(&s->world_busy, 1, ACQUIRE)) { /* pairs with gort__world_start */
-        if (self && self->p)
-            self = gort__yield(self);
-        else
-            gort__os_nap(100000);
-        if (self && gort__load(&self->attention, RELAXED)) {
-            gort__attend(self);
-            self = gort__m_self();
-        }
-    }
+    while (gort__xchg(&s->world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
+        if (!wait_for_turn(caller))
+            return false;
+    struct gort__m *self = caller ? *caller : NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
@@ -82,7 +93,7 @@ struct gort__m *gort__world_stop(struct gort__m *self)
     for (;;) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
         if (all_stopped(self))
-            return self;
+            return true;
         gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
     }
 }

@@ -48,8 +48,7 @@ static void unlock(void *arg)
 int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
 {
     struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
-    if (COUNT(gort__load(&wg->gort_priv_state, ACQUIRE)) == 0 && /* pairs with gort_wg_add */
-        !(gort__load(&wg->gort_priv_state, ACQUIRE) & LOCK))
+    if (gort__load(&wg->gort_priv_state, ACQUIRE) == 0) /* pairs with wake_all: with LOCK set it is still in use */
         return 0;
     struct gort__m *m = gort__enter();
     int err = 0;
@@ -89,8 +88,11 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
         gort__ready_list(m, woken);
 }
 
-/* True: LOCK is taken and the waiters are to be woken. */
-static inline bool add(gort_wg *wg, int n)
+enum { ADDED, MUST_ENTER, MUST_WAKE };
+
+/* MUST_WAKE: LOCK is taken and the waiters are to be woken. Whoever would take it must be inside already, because
+ * waiters spin on it: MUST_ENTER, nothing was done. */
+static inline int add(gort_wg *wg, int n, bool inside)
 {
     for (uint64_t s = gort__load(&wg->gort_priv_state, RELAXED);;) {
         int64_t count = (int64_t)COUNT(s) + n;
@@ -103,18 +105,21 @@ static inline bool add(gort_wg *wg, int n)
             continue;
         }
         bool wake = last && (s & WAITED);
+        if (wake && !inside)
+            return MUST_ENTER;
         uint64_t to = (s & ~(uint64_t)UINT32_MAX) | (uint32_t)count | (wake ? LOCK : 0);
         if (gort__cas(&wg->gort_priv_state, &s, to, ACQ_REL)) /* pairs with gort_wg_wait */
-            return wake;
+            return wake ? MUST_WAKE : ADDED;
     }
 }
 
 void gort_wg_add(gort_wg *wg, int n)
 {
-    if (GORT_LIKELY(!add(wg, n)))
+    if (GORT_LIKELY(add(wg, n, false) == ADDED))
         return;
     struct gort__m *m = gort__enter();
-    wake_all(m, wg);
+    if (add(wg, n, true) == MUST_WAKE)
+        wake_all(m, wg);
     if (m)
         gort__leave(m);
 }
@@ -137,9 +142,9 @@ int gort_wg_go(gort_wg *wg, void (*fn)(void *), void *arg)
     if (!m)
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
-    add(wg, 1);
+    add(wg, 1, true);
     int err = gort__go_finally(m, (void (*)(void))fn, &word, 1, done, wg);
-    if (err && add(wg, -1))
+    if (err && add(wg, -1, true) == MUST_WAKE)
         wake_all(m, wg);
     gort__leave(m);
     return err;

@@ -13,9 +13,8 @@
 #include "model/engine/explore.c"
 
 /* Never reached from here; they only have to link. */
-#pragma weak gort__arch_entry
-#pragma weak gort__arch_fp
 #pragma weak gort__attend
+#pragma weak gort__estate_free
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_cache_flush
 #pragma weak gort__os_altstack_restore
@@ -27,10 +26,9 @@
 #pragma weak gort__os_thread_id
 #pragma weak gort__os_thread_yield
 #pragma weak gort__os_vm_unmap
+#pragma weak gort__schedule_loop
 #pragma weak gort__stack_cache_flush
-#pragma weak gort__stack_class
-#pragma weak gort__stack_get
-#pragma weak gort__start_here
+#pragma weak gort__switch_away
 #pragma weak gort__world_event
 
 #include "sched/runq.c"
@@ -40,7 +38,6 @@
 #include "sched/find.c"
 #include "sched/m.c"
 #include "sched/park.c"
-#include "sched/schedule.c"
 
 #define MS 3   /* Ms that are there from the start */
 #define MADE 2 /* more Ms, made on demand */
@@ -65,6 +62,11 @@ static struct {
 
 /* --- what the real code calls ----------------------------------------------------------------- */
 
+struct gort__g *gort__pick_local(struct gort__p *p) /* but for the turns of fairness */
+{
+    struct gort__g *g = gort__runq_get_next(&p->runq);
+    return g ? g : gort__runq_get(&p->runq);
+}
 void gort__lock_slow(struct gort__lock *l)
 {
     uint32_t free_word;

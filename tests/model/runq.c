@@ -341,7 +341,7 @@ TEST(mutation_steal_torn)
 }
 TEST(mutation_overflow_torn)
 {
-    model_catch(&overflow, "torn cas in put_slow", "put_slow", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&overflow, "torn cas in put_slow", "gort__runq_put_slow", MODEL_OP_CAS, MODEL_TORN);
 }
 TEST(mutation_get_next_torn)
 {

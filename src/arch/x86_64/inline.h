@@ -45,14 +45,13 @@ static inline void gort__arch_fence_after_rmw(void)
 
 static inline void gort__arch_save_control(struct gort__ctx *ctx)
 {
-    uint32_t *words = (uint32_t *)&ctx->control;
-    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(words[0]), "=m"(*(uint16_t *)&words[1]));
+    __asm__ volatile("stmxcsr %0\n\tfnstcw 4+%0" : "+m"(ctx->control));
 }
 
 #ifdef __AVX512F__
 #define GORT_ARCH_CLOBBER_AVX512                                                                             \
     , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",     \
-        "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+        "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
 #else
 #define GORT_ARCH_CLOBBER_AVX512
 #endif

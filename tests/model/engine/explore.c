@@ -100,6 +100,7 @@ static struct {
     struct node *path;
     int length;      /* of path */
     bool tracing;
+    bool mutated;    /* the operation to spoil was met */
     uint64_t *seen;  /* fingerprints, open addressing, 0 is free */
     size_t seen_size, seen_count;
     struct model_result result;
@@ -496,6 +497,7 @@ static struct model_result explore(const struct model *m, bool explained)
             x.result.executions++;
         while (execute() && backtrack());
     x.result.states = x.seen_count;
+    x.result.mutated = x.mutated;
     if (x.result.failed && explained)
         explain();
     struct model_result result = x.result;
@@ -554,5 +556,6 @@ void model_catch(const struct model *m, const char *name, const char *func, enum
     struct model mutant = *m;
     mutant.mutation = (struct model_mutation){func, op, kind};
     struct model_result r = timed(&mutant, name, false);
+    CHECK_MSG(r.mutated, "%s: no such operation is made in %s any more", name, func);
     CHECK_MSG(r.failed, "%s: the mutation was not noticed", name);
 }

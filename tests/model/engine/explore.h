@@ -32,8 +32,9 @@
 /* What the processor contributes is modelled too. */
 #define gort__arch_fence_after_rmw() model_fence_after_rmw(__func__)
 #define gort__arch_pause()           ((void)0)
-#define gort__rand_below(r, n)       ((void)(r), model_choose(n))
+#define gort__rand_below(r, n)       ((void)(r), model_random(n))
 void model_fence_after_rmw(const char *func);
+uint32_t model_random(uint32_t n);
 
 enum model_memory_kind {
     MODEL_TSO,  /* x86: a FIFO of stores a thread; read-modify-writes and SEQ_CST fences wait until it is empty */
@@ -81,13 +82,14 @@ struct model {
     int depth;       /* stores a thread may have pending; 0 means 2 */
     int preemptions; /* at most so many switches away from a thread that could go on; 0: any number */
     int timeouts;    /* so many timed sleeps may end by time-out */
+    bool random;     /* random numbers of the real code take all values; else they are 0 */
     bool tree;       /* explore the whole tree, recognise no states: for testing the explorer itself */
     struct model_mutation mutation;
 };
 
 struct model_result {
     uint64_t executions, states, steps;
-    bool failed;
+    bool failed, mutated;
     char why[200];
 };
 

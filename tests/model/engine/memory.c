@@ -180,7 +180,10 @@ static bool is_quiet(const void *p)
 static enum model_mutation_kind mutation_of(enum model_op_kind kind, const char *func)
 {
     const struct model_mutation *m = &x.model->mutation;
-    return m->kind && m->op == kind && strcmp(m->func, func) == 0 ? m->kind : MODEL_INTACT;
+    if (!m->kind || m->op != kind || strcmp(m->func, func) != 0)
+        return MODEL_INTACT;
+    x.mutated = true;
+    return m->kind;
 }
 
 uint64_t model_load(const void *p, unsigned size, enum model_order order, const char *func, const char *text)
@@ -313,6 +316,11 @@ uint32_t model_choose(uint32_t n)
     if (n > 1)
         trace("%-34s %u of %u", "chooses", v, n);
     return v;
+}
+
+uint32_t model_random(uint32_t n)
+{
+    return x.model->random ? model_choose(n) : 0;
 }
 
 void model_await(const uint32_t *p, uint32_t v)
