@@ -286,6 +286,9 @@ void picture_show(struct results *r, bool fast)
     else
         say("  %d goroutines: %.0f ms on 1 P, %.0f ms on %d, speed-up %.2f\n", r->pieces, r->one_ms,
             r->many_ms, r->procs, r->one_ms / r->many_ms);
+    if (r->procs > 1 && r->one_ms < 0.6 * r->procs * r->many_ms)
+        say("  less than %d times as fast: perhaps the CPUs are shared or busy with something else\n",
+            r->procs);
     plain();
     show();
 }

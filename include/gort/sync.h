@@ -102,8 +102,7 @@ GORT_API void gort_sem_release(gort_sem *sem);
 /* n goroutines wait for one another, round after round. */
 typedef struct gort_barrier {
     uint32_t gort_priv_lock;
-    uint32_t gort_priv_n, gort_priv_arrived;
-    uint32_t gort_priv_reserved;
+    uint32_t gort_priv_n, gort_priv_arrived, gort_priv_round;
     gort_priv_queue gort_priv_waiters;
 } gort_barrier;
 

@@ -17,7 +17,7 @@ __attribute__((noreturn)) static void end_thread(struct gort__m *m)
 {
     m->commit = NULL;
     m->locked_g = m->handed = NULL;
-    gort__g_set(m->g, GORT_G_DEAD);
+    gort__store(&m->g->state, GORT_G_DEAD, RELAXED); /* from whatever it was: nobody asks any more */
     gort__arch_save_control(&m->g->ctx);
     gort__switch_to(m, m->g, &m->g0);
     gort__throw("a goroutine of an ended run was resumed");

@@ -46,6 +46,11 @@ void gort__block_put(void *block, size_t size)
     gort__slab_put(&gort__sched.blocks[i], block);
 }
 
+void gort__drop_context(void *context)
+{
+    gort__ref_drop(context);
+}
+
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
 {
     struct gort__exit_handler *h = gort__block_get(sizeof *h);
@@ -90,7 +95,7 @@ bool gort__callback(void (*fn)(void *), void *arg)
 /* Runs what the goroutine left to be run at its end. False: the run is over. */
 static GORT_NOINLINE bool run_handlers(struct gort__g *g)
 {
-    while (g->handlers) {
+    while (g->handlers && g->handlers->fn != gort__drop_context) {
         struct gort__exit_handler *h = g->handlers;
         void (*fn)(void *) = h->fn;
         void *arg = h->arg;
@@ -105,12 +110,20 @@ static GORT_NOINLINE bool run_handlers(struct gort__g *g)
 void gort__g_cleanup(struct gort__g *g)
 {
     /* A destructor may register another handler, a handler may set another value. */
-    while (g->handlers || g->keys)
+    do
         if (!run_handlers(g) || !gort__keys_destroy(g))
             return;
+    while (g->handlers && g->handlers->fn != gort__drop_context);
     if (g->flags & GORT_G_FINALLY) {
         g->flags &= (uint16_t)~GORT_G_FINALLY;
         gort__callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
+    }
+    if (g->handlers) { /* the reference on the inherited context: only now is it not in use any more */
+        struct gort__exit_handler *h = g->handlers;
+        g->handlers = NULL;
+        g->flags &= (uint16_t)~GORT_G_CONTEXT;
+        gort__drop_context(h->arg);
+        gort__block_put(h, sizeof *h);
     }
     if (g->copy) {
         gort__block_put(g->copy, g->arg[1]);

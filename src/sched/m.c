@@ -202,7 +202,9 @@ void gort__p_handoff(struct gort__m *m)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->p = NULL;
     p->m = NULL;
-    if (s->world_word & 1) {
+    if (s->ended) {
+        /* nobody needs it any more */
+    } else if (s->world_word & 1) {
         gort__world_event(); /* world_start sees to the P */
     } else if (!gort__runq_empty(&p->runq) || s->queue.n) {
         other = gort__m_start_locked(p, false);
@@ -318,7 +320,7 @@ void gort__m_main(void *arg)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = arg;
     gort__arch_set_self(m);
-    m->tid = gort__os_thread_id();
+    gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
     gort__os_altstack_set((char *)m - ALTSTACK, ALTSTACK, &m->old_altstack);
     gort__san_thread(m);
@@ -341,6 +343,10 @@ void gort__m_main(void *arg)
     if (m->p)
         gort__p_handoff(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    if (s->ended) { /* just now: the keeper joins it as one of the others */
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        return;
+    }
     for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
         if (*at == m) {
             *at = m->all_next;

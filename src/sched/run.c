@@ -216,6 +216,7 @@ static void end_threads(void)
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__m *all = s->all_ms;
+    s->ended = true;
     for (struct gort__m *m = all; m; m = m->all_next) {
         gort__store(&m->quit, true, RELAXED);
         gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__attend */

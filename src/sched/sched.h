@@ -144,6 +144,7 @@ struct gort__sched {
     /* The run (run.c, keeper.c). */
     uint32_t keeper_word; /* changes when the keeper has something to do; futex */
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
+    bool ended;           /* every M was told so; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;         /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited;     /* main called gort_exit; guarded by lock */
@@ -196,6 +197,7 @@ void gort__g_free(struct gort__p *p, struct gort__g *g); /* its stack is gone al
 void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
 void gort__g_cache_flush(struct gort__p *p);
 void gort__g_name(struct gort__g *g, const char *name);
+void gort__drop_context(void *context); /* the exit handler of one that inherited a context */
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */
 void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg);
 void gort__g_cleanup(struct gort__g *g); /* exit handlers, keys, copied argument; inside */

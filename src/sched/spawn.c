@@ -179,11 +179,6 @@ void gort__g_name(struct gort__g *g, const char *name)
     g->flags |= GORT_G_NAMED;
 }
 
-static void drop_context(void *context)
-{
-    gort__ref_drop(context);
-}
-
 /* What only some starts need: a name, a stack of another size. 0 or -errno. */
 static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
 {
@@ -217,7 +212,7 @@ static GORT_NOINLINE void publish_plain(struct gort__g *g)
 static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
 {
     struct gort__ref *context = from->context;
-    if (!gort__g_at_end(g, drop_context, context))
+    if (!gort__g_at_end(g, gort__drop_context, context))
         return false;
     gort__ref_take(context);
     g->context = context;

@@ -151,6 +151,8 @@ uint32_t gort__timer_count(void)
 
 void gort__timer_reset(void)
 {
+    for (uint32_t i = 0; i < timers.n; i++)
+        timers.heap[i].timer->index = 0;
     if (timers.heap)
         gort__os_vm_unmap(timers.heap, timers.room * sizeof *timers.heap);
     timers.heap = NULL;

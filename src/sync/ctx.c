@@ -34,7 +34,7 @@ struct gort_ctx {
     int64_t deadline; /* the earliest of its own and its ancestors'; fixed */
     gort_chan *done;  /* guarded by tree */
     struct gort__timer timer; /* closes done at the deadline; guarded by tree */
-    bool timed;               /* timer was set; guarded by tree */
+    uint64_t timed;           /* the run in which timer was set, 0: none; guarded by tree */
     gort_ctx *parent;         /* a reference; fixed */
     gort_ctx *child, *next, *prev; /* the first child, and the siblings; guarded by tree */
 };
@@ -154,7 +154,10 @@ static gort_ctx *next_below(gort_ctx *top, gort_ctx *ctx)
 static void cancel(struct gort__m *m, gort_ctx *top, int err)
 {
     struct gort__glist woken = {0};
+    int first = err_of(top); /* a deadline that has passed counts as the first */
     lock_tree();
+    if (!top->err && first)
+        err = first;
     if (!top->err)
         for (gort_ctx *ctx = top; ctx; ctx = next_below(top, ctx)) {
             if (!ctx->err)
@@ -192,9 +195,9 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
         ctx->done = gort_chan_new(0, 0);
     if (ctx->done && (err || ctx->err)) {
         gort__chan_close(ctx->done, &none);
-    } else if (ctx->done && m && ctx->deadline != GORT_FOREVER && !ctx->timed) {
+    } else if (ctx->done && m && ctx->deadline != GORT_FOREVER && ctx->timed != gort__sched.run) {
         if (gort__timer_set(&ctx->timer, ctx->deadline, expire, ctx) == 0) {
-            ctx->timed = true;
+            ctx->timed = gort__sched.run;
         } else {
             gort_chan_unref(ctx->done);
             ctx->done = NULL;
@@ -261,7 +264,7 @@ gort_ctx *gort_ctx_use(gort_ctx *ctx)
 {
     struct gort__m *m = gort__enter();
     if (!m)
-        gort__fatal("gort_ctx_use: no run is on");
+        return NULL; /* no run is on: nothing waits, and there is nobody to use it */
     struct gort__g *g = m->g;
     gort_ctx *former = g->flags & GORT_G_CONTEXT ? gort__ctx_of(g->context) : NULL;
     g->context = ctx ? &ctx->ref : NULL;

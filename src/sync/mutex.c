@@ -5,9 +5,9 @@
  * Why: 8 bytes that may lie in any struct, and one compare-and-swap each way without contention.
  * The waiters' records are on their stacks; the word points at the first of them:
  *
- *     | 63 .. 3: the first waiter, whose prev is the last one | 2: WOKEN | 1: QUEUE | 0: LOCKED |
+ *     | 63 .. 48: the run | 47 .. 3: the first waiter, whose prev is the last one | 2: WOKEN | 1: QUEUE | 0: LOCKED |
  *
- * LOCKED: somebody owns it. QUEUE: somebody changes the queue. WOKEN: a waiter was woken to try
+ * The run (its last 16 bits) tells whether the waiters are still there. LOCKED: somebody owns it. QUEUE: somebody changes the queue. WOKEN: a waiter was woken to try
  * again and has not yet done so, so there is no need to wake another.
  *
  * Normally an unlock makes the mutex free and wakes the first waiter, which competes with whoever
@@ -29,7 +29,7 @@
 #define LOCKED UINT64_C(1)
 #define QUEUE UINT64_C(2)
 #define WOKEN UINT64_C(4)
-#define FLAGS (LOCKED | QUEUE | WOKEN)
+#define POINTER UINT64_C(0x0000fffffffffff8)
 
 #define STARVING_AFTER GORT_MS
 #define SPIN_ROUNDS 4
@@ -37,23 +37,31 @@
 
 enum { TRY_AGAIN, HANDED_OVER }; /* what a waiter's result says */
 
+/* The state without what an ended run left in it: its waiters are gone, and so are their records. */
+static uint64_t current(uint64_t state)
+{
+    return state >> 48 == (uint16_t)gort__load(&gort__sched.run, RELAXED) ? state : state & (LOCKED | QUEUE);
+}
+
 /* The waiters as a queue, while the caller holds QUEUE. */
 static struct gort__waitq open_queue(uint64_t state)
 {
-    struct gort__waiter *first = (struct gort__waiter *)(uintptr_t)(state & ~FLAGS);
-    struct gort__waitq q = {first, NULL, gort__load(&gort__sched.run, RELAXED)};
+    struct gort__waitq q = {NULL, NULL, gort__load(&gort__sched.run, RELAXED)};
+    struct gort__waiter *first = (struct gort__waiter *)(uintptr_t)(state & POINTER);
     if (first) {
+        q.first = first;
         q.last = first->prev;
         first->prev = NULL;
     }
     return q;
 }
 
-static uint64_t close_queue(struct gort__waitq q)
+/* The part of the word that tells of waiters. */
+static uint64_t close_queue(struct gort__waitq q, uint64_t woken)
 {
     if (q.first)
         q.first->prev = q.last;
-    return (uint64_t)(uintptr_t)q.first;
+    return q.first || woken ? (uint64_t)(uintptr_t)q.first | woken | q.run << 48 : 0;
 }
 
 /* Takes QUEUE; the state before. */
@@ -62,7 +70,7 @@ static uint64_t lock_queue(gort_mutex *mu)
     for (int spins = 0;; spins++) {
         uint64_t s = gort__load(&mu->gort_priv_state, RELAXED);
         if (!(s & QUEUE) && gort__cas(&mu->gort_priv_state, &s, s | QUEUE, ACQUIRE)) /* pairs with unlock_queue */
-            return s;
+            return current(s);
         if (spins < 100)
             gort__arch_pause();
         else
@@ -73,8 +81,8 @@ static uint64_t lock_queue(gort_mutex *mu)
 /* Puts the queue back; keeps LOCKED as it is now, and WOKEN as given. */
 static void unlock_queue(gort_mutex *mu, struct gort__waitq q, uint64_t woken)
 {
-    uint64_t s = gort__load(&mu->gort_priv_state, RELAXED), pointer = close_queue(q);
-    while (!gort__cas(&mu->gort_priv_state, &s, pointer | woken | (s & LOCKED), RELEASE)) /* pairs with lock_queue */
+    uint64_t s = gort__load(&mu->gort_priv_state, RELAXED), waiters = close_queue(q, woken);
+    while (!gort__cas(&mu->gort_priv_state, &s, waiters | (s & LOCKED), RELEASE)) /* pairs with lock_queue */
         ;
 }
 
@@ -156,6 +164,7 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
                 gort__arch_pause();
                 continue;
             }
+            s = current(s);
             struct attempt a = {mu, open_queue(s), woken ? 0 : s & WOKEN};
             struct gort__wait how = {&a, relock, release, deadline, GORT_WAIT_MUTEX, stubborn};
             w.g = m->g;
@@ -217,7 +226,7 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu)
         w->result = hand_over ? HANDED_OVER : TRY_AGAIN;
     uint64_t woken = (s & WOKEN) | (w && !hand_over ? WOKEN : 0);
     /* Nobody else changes the word now: LOCKED and QUEUE are both ours. Pairs with lock and lock_queue. */
-    gort__store(&mu->gort_priv_state, close_queue(q) | woken | (hand_over ? LOCKED : 0), RELEASE);
+    gort__store(&mu->gort_priv_state, close_queue(q, woken) | (hand_over ? LOCKED : 0), RELEASE);
     if (w)
         gort__ready(m, w->g);
 }

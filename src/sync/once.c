@@ -44,8 +44,10 @@ static void run(struct gort__m *m, gort_once *once, void (*fn)(void *), void *ar
     fn(arg);
     if (guarded) {
         m = gort__enter();
-        gort__g_at_end_cancel(m->g, finish, once);
-        gort__leave(m);
+        if (m) { /* else a plain thread, and its handlers went with the run */
+            gort__g_at_end_cancel(m->g, finish, once);
+            gort__leave(m);
+        }
     }
     finish(once);
 }

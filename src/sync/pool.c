@@ -16,12 +16,34 @@ struct job {
     void *arg;
 };
 
+/* One worker; on its stack. */
+struct work {
+    gort_pool *pool;
+    bool over;
+};
+
+static void worker(void *arg);
+
+/* A job ended the worker by gort_exit: another takes its place. */
+static void replace(void *arg)
+{
+    struct work *work = arg;
+    if (!work->over)
+        gort_wg_go(&work->pool->gort_priv_workers, worker, work->pool);
+}
+
 static void worker(void *arg)
 {
-    gort_pool *pool = arg;
+    struct work work = {arg, false};
     struct job job;
-    while (gort_chan_recv(pool->gort_priv_jobs, &job) == 1)
+    bool guarded = gort_on_exit(replace, &work) == 0;
+    gort_ctx_use(NULL); /* jobs of all kinds pass here: none of their contexts must stop the worker */
+    while (gort_chan_recv(work.pool->gort_priv_jobs, &job) == 1) {
         job.fn(job.arg);
+        gort_ctx_use(NULL);
+    }
+    work.over = true;
+    (void)guarded; /* without memory for the handler a job that calls gort_exit costs a worker */
 }
 
 int gort_pool_init(gort_pool *pool, int workers, size_t queue)

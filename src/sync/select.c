@@ -3,7 +3,7 @@
  * select.c - waiting for one of several channel operations.
  *
  * How: lock all channels, in the order of their addresses so that two selects over the same ones
- * cannot wait for each other; try the cases from a random one on; if none can happen, leave a
+ * cannot wait for each other; try the cases in a random order; if none can happen, leave a
  * record in each queue and park. All records belong to one goroutine and are shared: the first peer
  * to claim it (waiter.c) serves its case, the others drop what they find. Woken, the goroutine
  * locks all again and takes its other records out.
@@ -24,6 +24,7 @@ struct sel {
     gort_case *cases;
     struct gort__waiter *waiters; /* one a case */
     uint16_t *order;              /* indexes of the cases with a channel, by its address */
+    uint16_t *shuffled;           /* the same in a random order */
     uint32_t n;                   /* in order */
 };
 
@@ -32,8 +33,9 @@ static gort_chan *chan_at(const struct sel *s, uint32_t i)
     return s->cases[s->order[i]].ch;
 }
 
-static void lock_all(struct sel *s)
+static void lock_all(void *arg)
 {
+    struct sel *s = arg;
     for (uint32_t i = 0; i < s->n; i++)
         if (i == 0 || chan_at(s, i) != chan_at(s, i - 1))
             gort__lock_take(&chan_at(s, i)->lock, GORT_RANK_CHAN);
@@ -71,16 +73,19 @@ static void sort(struct sel *s, size_t n)
     }
 }
 
-/* Does the first case that can happen, from a random one on. -1: none. Called with all locked. */
+/* Does the first case that can happen in a random order, so each that can is as likely. -1: none. All locked. */
 static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wake)
 {
-    uint32_t start = s->n > 1 ? gort__rand_below(r, s->n) : 0;
+    for (uint32_t k = 0; k < s->n; k++)
+        s->shuffled[k] = s->order[k];
     for (uint32_t k = 0; k < s->n; k++) {
-        uint32_t i = start + k < s->n ? start + k : start + k - s->n;
-        gort_case *c = &s->cases[s->order[i]];
+        uint32_t other = k + 1 < s->n ? k + gort__rand_below(r, s->n - k) : k;
+        uint16_t i = s->shuffled[other];
+        s->shuffled[other] = s->shuffled[k];
+        gort_case *c = &s->cases[i];
         if (c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &c->result, wake)
                                : gort__chan_try_recv(c->ch, c->recv, &c->result, wake))
-            return s->order[i];
+            return i;
     }
     return -1;
 }
@@ -101,9 +106,11 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
         gort__add(&c->ch->refs, 1, RELAXED); /* the records must come out again, whoever frees it meanwhile */
         gort__waitq_push(queue_of(c), &s->waiters[k]);
     }
-    int err = gort__wait_shared_park(m, s, unlock_all, deadline, GORT_WAIT_SELECT, false);
+    struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
+    int err = gort__wait_shared_park(m, &how);
     struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
-    lock_all(s);
+    if (!err)
+        lock_all(s);
     for (uint32_t i = 0; i < s->n; i++) {
         struct gort__waiter *w = &s->waiters[s->order[i]];
         if (w->queued)
@@ -149,12 +156,12 @@ static int run(struct sel *s, size_t n, int64_t deadline)
 /* More cases than fit the stack. */
 static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
 {
-    size_t size = n * (sizeof(struct gort__waiter) + sizeof(uint16_t));
+    size_t size = n * (sizeof(struct gort__waiter) + 2 * sizeof(uint16_t));
     char *mem = gort__alloc(size);
     if (!mem)
         return -ENOMEM;
-    struct sel s = {cases, (struct gort__waiter *)(void *)mem,
-                    (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter)), 0};
+    uint16_t *order = (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter));
+    struct sel s = {cases, (struct gort__waiter *)(void *)mem, order, order + n, 0};
     int index = run(&s, n, deadline);
     gort__alloc_free(mem, size);
     return index;
@@ -163,8 +170,8 @@ static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
 static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
 {
     struct gort__waiter waiters[ON_STACK];
-    uint16_t order[ON_STACK];
-    struct sel s = {cases, waiters, order, 0};
+    uint16_t order[ON_STACK], shuffled[ON_STACK];
+    struct sel s = {cases, waiters, order, shuffled, 0};
     return run(&s, n, deadline);
 }
 

@@ -5,7 +5,8 @@
  * Why: a released permit goes straight to the first waiter, so nobody overtakes and a timed acquire
  * that was granted owns its permit. A barrier is the same the other way round: the last to arrive
  * wakes all the others.
- * Invariants: (1) permits > 0 only while nobody waits; (2) arrived < n, and is the number in the queue.
+ * Invariants: (1) permits > 0 only while nobody waits; (2) arrived < n counts those of this
+ * round that have come and not left; a refused one is not counted, because it fails before it is.
  * Threads: any.
  */
 #include <errno.h>
@@ -77,23 +78,26 @@ int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
     gort__object_lock(&barrier->gort_priv_lock);
     if (barrier->gort_priv_arrived + 1 < barrier->gort_priv_n) {
         struct gort__waiter w = {0};
+        uint32_t round = barrier->gort_priv_round;
         barrier->gort_priv_arrived++;
         result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER, false,
                                    "gort_barrier_wait");
-        if (result < 0) { /* it leaves again; it was not granted, so it is still counted */
+        if (result < 0) { /* it leaves again, unless the last one came meanwhile and counted it */
             gort__object_lock(&barrier->gort_priv_lock);
-            barrier->gort_priv_arrived--;
+            if (barrier->gort_priv_round == round)
+                barrier->gort_priv_arrived--;
+            else
+                result = 0;
             gort__object_unlock(&barrier->gort_priv_lock);
         }
     } else {
         struct gort__waiter *w;
-        uint32_t granted = 0;
         while ((w = gort__waitq_take(q)) != NULL) {
             w->result = 0;
-            granted++;
             gort__glist_add(&woken, w->g);
         }
-        barrier->gort_priv_arrived -= granted; /* the rest is about to leave */
+        barrier->gort_priv_arrived = 0; /* one that could not be claimed sees that the round is over */
+        barrier->gort_priv_round++;
         gort__object_unlock(&barrier->gort_priv_lock);
     }
     if (woken.n)

@@ -84,10 +84,8 @@ struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
 /* --- alarms ----------------------------------------------------------------------------------- */
 
 struct gort__alarm {
-    void *object;
-    void (*unlock)(void *);
-    int64_t deadline;
-    struct gort__g *g;
+    const struct gort__wait *how;
+    int64_t deadline; /* the earlier of the wait's and the context's */
     struct gort__ctx_waiter ctx;
     struct gort__timer timer;
 };
@@ -104,8 +102,8 @@ static void ring(void *arg)
 static bool commit_arm(struct gort__g *g, void *arg)
 {
     struct gort__alarm *a = arg;
-    void *object = a->object;
-    void (*unlock)(void *) = a->unlock;
+    void *object = a->how->object;
+    void (*unlock)(void *) = a->how->unlock;
     int err = 0;
     gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
     if (a->deadline != GORT_FOREVER)
@@ -119,24 +117,28 @@ static bool commit_arm(struct gort__g *g, void *arg)
     return waits;
 }
 
-int gort__wait_shared_park(struct gort__m **m, void *object, void (*unlock)(void *), int64_t deadline,
-                           enum gort__reason reason, bool stubborn)
+int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
 {
     struct gort__g *g = (*m)->g;
-    struct gort__alarm a = {.object = object, .unlock = unlock, .deadline = deadline, .g = g};
-    if (!stubborn && (g->flags & GORT_G_CONTEXT)) {
+    struct gort__alarm a = {.how = how, .deadline = how->deadline};
+    if (!how->stubborn && (g->flags & GORT_G_CONTEXT)) {
         a.ctx.ctx = gort__ctx_of(g->context);
-        if (gort__ctx_deadline(g->context) < deadline)
+        if (gort__ctx_deadline(g->context) < how->deadline)
             a.deadline = gort__ctx_deadline(g->context);
     }
     g->wait_slot = NULL;
-    *m = gort__park(commit_arm, &a, reason);
+    *m = gort__park(commit_arm, &a, how->reason);
+    /* A peer had the lock, so the commit was done with the alarm. Anybody else may have been faster than the
+     * commit: having the lock now means that it is done. */
+    intptr_t slot = (intptr_t)g->wait_slot;
+    int err = slot < 0 && slot > -4096 ? (int)slot : 0;
+    if (err)
+        how->lock(how->object);
     if (a.deadline != GORT_FOREVER)
         gort__timer_del(&a.timer);
     if (a.ctx.ctx)
         gort__ctx_wait_end(&a.ctx);
-    intptr_t slot = (intptr_t)g->wait_slot;
-    return slot < 0 && slot > -4096 ? (int)slot : 0;
+    return err;
 }
 
 /* A wait that only a deadline or a context ends. The lock is private to it: it keeps the goroutine on its stack until
@@ -144,9 +146,9 @@ int gort__wait_shared_park(struct gort__m **m, void *object, void (*unlock)(void
 int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason)
 {
     struct gort__lock lock = {0};
+    struct gort__wait how = {&lock, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, false};
     gort__wait_lock_sync(&lock);
-    int err = gort__wait_shared_park(m, &lock, gort__wait_unlock_sync, deadline, reason, false);
-    gort__wait_lock_sync(&lock);
+    int err = gort__wait_shared_park(m, &how);
     gort__wait_unlock_sync(&lock);
     return err;
 }
@@ -157,6 +159,8 @@ int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn,
 {
     if (deadline == GORT_TRY)
         return -EAGAIN;
+    if (!m && gort__m_self())
+        return -ECANCELED; /* a plain thread, and the run that it used has ended */
     if (!m)
         gort__fatal("%s: would wait, but no run is on", call);
     if (deadline != GORT_FOREVER) {
@@ -186,10 +190,9 @@ int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__wa
         *m = gort__park(commit_unlock, &copy, how->reason);
         return w->result;
     }
-    int err = gort__wait_shared_park(m, how->object, how->unlock, how->deadline, how->reason, how->stubborn);
+    int err = gort__wait_shared_park(m, how);
     if (!err)
         return w->result;
-    how->lock(how->object);
     if (w->queued)
         gort__waitq_remove(q, w);
     how->unlock(how->object);

@@ -77,10 +77,9 @@ static inline bool gort__wait_shared(const struct gort__g *g, int64_t deadline, 
     return deadline != GORT_FOREVER || (g->flags & GORT_G_THREAD) || (!stubborn && (g->flags & GORT_G_CONTEXT));
 }
 
-/* Parks a shared wait; unlock(object) is called once g is off its stack. Returns 0 when a peer ended
- * it (g->wait_slot is its record), else the error. */
-int gort__wait_shared_park(struct gort__m **m, void *object, void (*unlock)(void *), int64_t deadline,
-                           enum gort__reason reason, bool stubborn);
+/* Parks a shared wait; the object is unlocked once g is off its stack. Returns 0 when a peer ended it (g->wait_slot is
+ * its record); else the error, and then the object is locked again. */
+int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how);
 
 /* Waits for nobody: until the deadline or the context ends it. The error. */
 int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason);

@@ -25,6 +25,7 @@
 #pragma weak gort__os_nap
 #pragma weak gort__os_thread_id
 #pragma weak gort__os_thread_yield
+#pragma weak gort__os_vm_guard
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
 #pragma weak gort__stack_cache_flush
@@ -46,17 +47,13 @@
 
 struct gort__sched gort__sched;
 _Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
-static struct gort__m ms[MS]; /* the first is the publisher's */
-static struct {
-    char altstack[ALTSTACK];
-    struct gort__m m;
-} made[MADE]; /* those that m.c makes on demand */
+static struct gort__m ms[MS + MADE]; /* the first is the publisher's; the last have no thread yet */
 static struct gort__p ps[PS];
 static struct gort__g gs[GS];
 static struct {
     uint32_t published, ran[GS], computing;
     bool for_ever[GS]; /* this one never returns */
-    uint32_t made, begun[MADE]; /* of the Ms made on demand */
+    uint32_t begun[MADE]; /* threads made on demand */
     int64_t now;
 } book; /* what the threads did; written between steps only */
 
@@ -115,9 +112,7 @@ size_t gort__os_page(void)
 void *gort__os_vm_map(size_t size, size_t align)
 {
     (void)size, (void)align;
-    if (book.made == MADE)
-        model_fail("the model needs more than %d Ms on demand", MADE);
-    return &made[book.made++];
+    model_cut(); /* more threads on demand than the model has */
 }
 void gort__deadlock_check_locked(void)
 {
@@ -127,7 +122,7 @@ void gort__keeper_wake_locked(void)
     struct gort__m *m = gort__sched.wanted_ms;
     gort__sched.wanted_ms = m->link;
     for (int i = 0; i < MADE; i++)
-        book.begun[i] |= m == &made[i].m;
+        book.begun[i] |= m == &ms[MS + i];
 }
 
 /* --- the threads ------------------------------------------------------------------------------ */
@@ -168,8 +163,8 @@ static void m2(void)
 static void begin(int i)
 {
     model_await(&book.begun[i], 1);
-    take_next_p(&made[i].m);
-    loop(&made[i].m);
+    take_next_p(&ms[MS + i]);
+    loop(&ms[MS + i]);
 }
 static void made0(void)
 {
@@ -226,8 +221,9 @@ static void plain_readies_two(void)
 
 /* --- setup and oracle ------------------------------------------------------------------------- */
 
-/* Ps 0 .. procs-1; M i holds P i, except that M 0 is a plain thread if !inside, and its P then is idle. */
-static void start(int procs, bool inside)
+/* Ps 0 .. procs-1; M i holds P i, except that M 0 is a plain thread if !inside, and its P then is idle. Up to
+ * `spare` threads can be made. */
+static void start(int procs, bool inside, int spare)
 {
     struct gort__sched *s = &gort__sched;
     memset(s, 0, sizeof *s);
@@ -256,29 +252,26 @@ static void start(int procs, bool inside)
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(s->ps, sizeof s->ps);
     model_quiet(gs, sizeof gs);
-    for (int i = 0; i < MS; i++)
+    for (int i = 0; i < MS + MADE; i++)
         model_quiet(&ms[i].attention, sizeof ms[i].attention);
-    for (int i = 0; i < MADE; i++) {
-        memset(&made[i].m, 0, sizeof made[i].m);
-        model_memory(&made[i].m, sizeof made[i].m);
-        model_quiet(&made[i].m.attention, sizeof made[i].m.attention);
-    }
+    for (int i = spare - 1; i >= 0; i--)
+        gort__m_retire_locked(&ms[MS + i]); /* a record to make a thread from */
 }
 static void two(void)
 {
-    start(2, true);
+    start(2, true, 1);
 }
 static void two_plain(void)
 {
-    start(2, false);
+    start(2, false, 2);
 }
 static void three(void)
 {
-    start(3, true);
+    start(3, true, 1);
 }
 static void three_for_ever(void)
 {
-    start(3, true);
+    start(3, true, 1);
     book.for_ever[0] = true;
 }
 

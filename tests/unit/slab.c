@@ -40,7 +40,7 @@ TEST(chunks_grow_and_are_used_up)
     size_t got, bytes = 0;
     for (int i = 0; i < 20000; i++) /* 20 MiB */
         CHECK(gort__slab_carve(&s, 1, &got));
-    size_t next = SIZE_MAX;
+    size_t next = INT64_MAX;
     for (struct gort__chunk *c = s.chunks; c; c = c->next) {
         CHECK_LE(c->bytes, next); /* newest first, the older are not larger */
         CHECK_GE(c->bytes, 64 << 10);

@@ -106,7 +106,7 @@ static struct {
     struct model_result result;
 } x;
 
-enum { BACK = 1, FAILED = 2 }; /* how home is reached */
+enum { BACK = 1, FAILED, CUT }; /* how home is reached */
 
 static uint32_t step(const struct op *o);
 static void trace(const char *fmt, ...) GORT_PRINTF(1, 2);
@@ -136,6 +136,12 @@ void model_fail(const char *fmt, ...)
     va_end(args);
     x.result.failed = true;
     _longjmp(x.home, FAILED);
+}
+
+void model_cut(void)
+{
+    x.result.cut++;
+    _longjmp(x.home, CUT);
 }
 
 /* The real code's own ways to give up. */
@@ -189,7 +195,7 @@ static void thread_main(void)
     thread_body();
 }
 
-/* Lets t run up to its next step. False: a violation. */
+/* Lets t run up to its next step. False: the execution ends here, with a violation or cut. */
 static bool thread_run(struct thread *t, jmp_buf at, uint32_t variant)
 {
     x.current = t;
@@ -405,45 +411,48 @@ static bool choice_take(const struct choice *c)
 }
 
 /* Nobody can go on: does the model agree? */
-static bool finish(void)
+static void finish(void)
 {
     if (_setjmp(x.home) == 0)
         x.model->final();
-    return !x.result.failed;
 }
 
-/* From the current state to the end, or to a known state. False: a violation. */
-static bool execute(void)
+/* From the current state to the end, or to a known state. */
+static void execute(void)
 {
     for (;;) {
         struct node *d = &x.path[x.length];
         choices_list(d);
         if (d->n == 0)
-            return finish();
-        if (!state_is_new())
-            return true;
+            finish();
+        if (d->n == 0 || !state_is_new())
+            return;
         if (d->n > 1)
             state_save(d);
         if (++x.length == STEPS_MAX) {
             snprintf(x.result.why, sizeof x.result.why, "no end after %d steps", STEPS_MAX);
             x.result.failed = true;
-            return false;
+            return;
         }
         if (!choice_take(&d->choices[0]))
-            return false;
+            return;
     }
 }
 
-/* Back to the last choice with an alternative, and takes that. False: there is none, or a violation. */
+/* Back to the last choice with an alternative, and takes that. False: there is none. */
 static bool backtrack(void)
 {
     while (x.length > 0) {
         struct node *d = &x.path[x.length - 1];
         if (++d->taken < d->n) {
             state_restore(d);
-            return choice_take(&d->choices[d->taken]);
+            if (choice_take(&d->choices[d->taken]))
+                return true;
+            if (x.result.failed)
+                return false;
+        } else {
+            x.length--;
         }
-        x.length--;
     }
     return false;
 }
@@ -493,9 +502,10 @@ static struct model_result explore(const struct model *m, bool explained)
     }
     threads_make();
     if (restart())
-        do
+        do {
             x.result.executions++;
-        while (execute() && backtrack());
+            execute();
+        } while (!x.result.failed && backtrack());
     x.result.states = x.seen_count;
     x.result.mutated = x.mutated;
     if (x.result.failed && explained)
@@ -539,8 +549,11 @@ static struct model_result timed(const struct model *m, const char *name, bool e
     struct model_result r = explore(m, explained);
     clock_gettime(CLOCK_MONOTONIC, &to);
     double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
-    test_log("%s (%s): %" PRIu64 " executions, %" PRIu64 " states, %" PRIu64 " steps, %.2f s%s%s", name,
-             memory_names[m->memory], r.executions, r.states, r.steps, seconds, r.failed ? ": " : "", r.why);
+    char bound[64] = "";
+    if (m->preemptions || r.cut)
+        snprintf(bound, sizeof bound, " (preemptions <= %d, %" PRIu64 " cut)", m->preemptions, r.cut);
+    test_log("%s, %s: %" PRIu64 " executions, %" PRIu64 " states, %" PRIu64 " steps, %.2f s%s%s%s", name,
+             memory_names[m->memory], r.executions, r.states, r.steps, seconds, bound, r.failed ? ": " : "", r.why);
     return r;
 }
 

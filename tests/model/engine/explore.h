@@ -88,7 +88,7 @@ struct model {
 };
 
 struct model_result {
-    uint64_t executions, states, steps;
+    uint64_t executions, states, steps, cut;
     bool failed, mutated;
     char why[200];
 };
@@ -105,6 +105,8 @@ void model_quiet(const void *p, size_t size);
             model_fail("%s (%s:%d)", #cond, __FILE__, __LINE__);                                             \
     } while (0)
 __attribute__((noreturn)) void model_fail(const char *fmt, ...) GORT_PRINTF(1, 2);
+/* This execution leaves what the model can show: forget it. The number of them is logged. */
+__attribute__((noreturn)) void model_cut(void);
 uint32_t model_choose(uint32_t n); /* every number below n is tried */
 void model_await(const uint32_t *p, uint32_t v);
 /* The kernel's: wait is 0 when woken, -1 when *p was not v or, with a deadline, the time is up. */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* bad_double_argument.c - a floating-point argument would be cut off. */
+#include <gort.h>
+
+static void f(int a)
+{
+    (void)a;
+}
+
+int start(void);
+int start(void)
+{
+#ifdef GOOD
+    return GORT_GO(f, 1);
+#else
+    return GORT_GO(f, 1.5);
+#endif
+}

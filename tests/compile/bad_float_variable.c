@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* bad_float_variable.c - a floating-point argument would be cut off. */
+#include <gort.h>
+
+static void f(long a)
+{
+    (void)a;
+}
+static float x;
+
+int start(void);
+int start(void)
+{
+#ifdef GOOD
+    return GORT_GO(f, (long)x);
+#else
+    return GORT_GO(f, x);
+#endif
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* bad_not_a_function.c - something that is not a function. */
+#include <gort.h>
+
+static void f(int a)
+{
+    (void)a;
+}
+static int n;
+
+int start(void);
+int start(void)
+{
+#ifdef GOOD
+    return (n = 0, GORT_GO(f, 1));
+#else
+    return (f(0), GORT_GO(n, 1));
+#endif
+}

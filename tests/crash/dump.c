@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* dump.c - the list of goroutines: on SIGQUIT, from any thread, and in the middle of a storm. */
+#include <gort.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static gort_wg never;
+static atomic_bool stop;
+static atomic_long counter;
+
+static void wait_never(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&counter, 1);
+    gort_wg_wait(&never);
+}
+
+static void populate(void)
+{
+    gort_wg_add(&never, 1);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(gort_go_with(&(gort_attr){.name = "sleeper"}, wait_never, NULL), 0);
+    while (atomic_load(&counter) < 3)
+        gort_yield();
+}
+
+#define SLEEPER "goroutine [0-9]+ \\(sleeper\\) \\[waiting: wait group\\] created by goroutine 1\\n"
+
+TEST_GO(sigquit_lists_all_and_exits_2, .procs = "1,4",
+        .crash = "SIGQUIT\n^goroutine 1 \\(main\\) \\[running, thread [0-9]+\\]$\n" SLEEPER SLEEPER SLEEPER,
+        .status = 2)
+{
+    populate();
+    kill(getpid(), SIGQUIT);
+    for (;;)
+        pause();
+}
+
+TEST_GO(sigquit_in_malloc, .env = "GORT_MAXPROCS=4", .crash = "SIGQUIT\n^goroutine 1 \\(main\\)", .status = 2)
+{
+    pid_t me = getpid();
+    for (int i = 0;; i++) {
+        free(malloc((size_t)(1000 + i % 100000)));
+        if (i == 50000 && fork() == 0) { /* somebody else sends it, at any moment */
+            kill(me, SIGQUIT);
+            _exit(0);
+        }
+    }
+}
+
+static void on_quit(int signo)
+{
+    (void)signo;
+    atomic_store(&stop, true);
+}
+
+static int raise_quit(void *unused)
+{
+    (void)unused;
+    kill(getpid(), SIGQUIT);
+    while (!atomic_load(&stop))
+        gort_yield();
+    return 6;
+}
+
+/* A program that has its own handler keeps it. */
+TEST(an_own_handler_is_left_alone)
+{
+    signal(SIGQUIT, on_quit);
+    CHECK_EQ(gort_run(raise_quit, NULL), 6);
+    CHECK(signal(SIGQUIT, SIG_DFL) == on_quit);
+}
+
+static int ask_nothing(void *unused)
+{
+    (void)unused;
+    return 0;
+}
+
+TEST(the_handler_goes_with_the_run)
+{
+    CHECK_EQ(gort_run(ask_nothing, NULL), 0);
+    CHECK(signal(SIGQUIT, SIG_DFL) == SIG_DFL);
+}
+
+/* --- in a storm ------------------------------------------------------------------------------------------ */
+
+static void end_at_once(void *unused)
+{
+    (void)unused;
+}
+
+static void storm(void *unused)
+{
+    (void)unused;
+    char name[] = "0123456789";
+    while (!atomic_load(&stop)) {
+        gort_wg wg = {0};
+        for (int i = 0; i < 50; i++)
+            CHECK_EQ(gort_wg_go(&wg, end_at_once, NULL), 0);
+        name[atomic_fetch_add(&counter, 1) % 10] = 'x';
+        gort_set_name(name);
+        gort_wg_wait(&wg);
+        gort_yield();
+    }
+}
+
+static void *dump_often(void *unused)
+{
+    int null = open("/dev/null", O_WRONLY);
+    CHECK_GE(null, 0);
+    for (long i = test_scaled(300, 50); i; i--)
+        gort_dump(null);
+    close(null);
+    return unused;
+}
+
+TEST_GO(dumps_in_a_storm, .procs = "1,2,4", .fuzz = true)
+{
+    pthread_t t[2];
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_go(storm, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, dump_often, NULL), 0);
+    int null = open("/dev/null", O_WRONLY);
+    for (int i = 0; i < 100; i++) {
+        gort_dump(null);
+        gort_yield();
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    atomic_store(&stop, true);
+    while (gort_count() > 1)
+        gort_yield();
+}
+
+TEST(a_dump_outside_a_run_is_harmless, .expect = "gort: 0 goroutines")
+{
+    gort_dump(2);
+}
+
+static void *dump_for_ever(void *unused)
+{
+    int null = open("/dev/null", O_WRONLY);
+    while (!atomic_load(&stop))
+        gort_dump(null);
+    return unused;
+}
+
+/* From a thread that knows nothing of runs that come and go. */
+TEST(dumps_while_runs_come_and_go, .procs = "2", .fuzz = true)
+{
+    pthread_t t;
+    CHECK_EQ(pthread_create(&t, NULL, dump_for_ever, NULL), 0);
+    for (int i = 0; i < 200; i++)
+        CHECK_EQ(gort_run(ask_nothing, NULL), 0);
+    atomic_store(&stop, true);
+    pthread_join(t, NULL);
+}

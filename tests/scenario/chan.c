@@ -1,0 +1,945 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chan.c - channels: what each call returns in each state, order, conservation, lifetimes, deadlines; groups H of
+ * the catalogue.
+ */
+#include "waiting.h"
+
+static atomic_long counter, sum;
+
+/* --- what the calls return ------------------------------------------------------------------------ */
+
+static void each_state(void)
+{
+    for (size_t cap = 0; cap < 200; cap++) {
+        gort_chan *ch = gort_chan_new(sizeof(int), cap);
+        CHECK(ch);
+        CHECK_EQ(gort_chan_cap(ch), cap);
+        int v = 77;
+        CHECK_EQ(gort_chan_recv_until(ch, &v, GORT_TRY), -EAGAIN);
+        CHECK_EQ(v, 77);
+        for (int i = 0; i < (int)cap; i++) {
+            CHECK_EQ(gort_chan_len(ch), i);
+            CHECK_EQ(gort_chan_send_until(ch, &i, GORT_TRY), 0);
+        }
+        CHECK_EQ(gort_chan_len(ch), cap);
+        CHECK_EQ(gort_chan_send_until(ch, &v, GORT_TRY), -EAGAIN);
+        for (int i = 0; i < (int)cap; i++) {
+            CHECK_EQ(gort_chan_recv(ch, &v), 1);
+            CHECK_EQ(v, i);
+            CHECK_EQ(gort_chan_len(ch), cap - 1 - (size_t)i);
+        }
+        CHECK_EQ(gort_chan_recv_until(ch, &v, GORT_TRY), -EAGAIN);
+        gort_chan_unref(ch);
+    }
+    CHECK_EQ(gort_chan_len(NULL), 0);
+    CHECK_EQ(gort_chan_cap(NULL), 0);
+    CHECK(gort_chan_ref(NULL) == NULL);
+    gort_chan_unref(NULL);
+}
+
+TEST_GO(each_capacity_and_fill, .procs = "1,2")
+{
+    each_state();
+}
+
+static int run_each_state(void *unused)
+{
+    (void)unused;
+    each_state();
+    return 7;
+}
+
+static void close_drains(void)
+{
+    for (size_t cap = 1; cap < 20; cap++) {
+        gort_chan *ch = gort_chan_new(sizeof(int), cap);
+        for (int i = 0; i < (int)cap; i++)
+            CHECK_EQ(gort_chan_send(ch, &i), 0);
+        CHECK_EQ(gort_chan_close(ch), 0);
+        CHECK_EQ(gort_chan_close(ch), -EPIPE);
+        int v = 5;
+        CHECK_EQ(gort_chan_send(ch, &v), -EPIPE);
+        CHECK_EQ(gort_chan_send_until(ch, &v, GORT_TRY), -EPIPE);
+        CHECK_EQ(gort_chan_len(ch), cap);
+        for (int i = 0; i < (int)cap; i++) {
+            CHECK_EQ(gort_chan_recv(ch, &v), 1);
+            CHECK_EQ(v, i);
+        }
+        for (int i = 0; i < 10; i++) {
+            v = 99;
+            CHECK_EQ(i % 2 ? gort_chan_recv(ch, &v) : gort_chan_recv_until(ch, &v, GORT_TRY), 0);
+            CHECK_EQ(v, 0);
+        }
+        CHECK_EQ(gort_chan_recv(ch, NULL), 0);
+        CHECK_EQ(gort_chan_close(ch), -EPIPE);
+        gort_chan_unref(ch);
+    }
+}
+
+TEST_GO(close_lets_the_rest_out_and_then_says_zero)
+{
+    close_drains();
+}
+
+TEST(before_between_and_after_runs)
+{
+    each_state();
+    close_drains();
+    gort_chan *kept = gort_chan_new(sizeof(int), 2);
+    int v = 41;
+    CHECK_EQ(gort_chan_send(kept, &v), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(gort_run(run_each_state, NULL), 7);
+        each_state();
+        close_drains();
+    }
+    CHECK_EQ(gort_chan_recv(kept, &v), 1);
+    CHECK_EQ(v, 41);
+    CHECK_EQ(gort_chan_ref(kept), kept);
+    gort_chan_unref(kept);
+    CHECK_EQ(gort_chan_close(kept), 0);
+    gort_chan_unref(kept);
+}
+
+TEST_GO(sizes_and_capacities_at_the_edge)
+{
+    CHECK(gort_chan_new(GORT_CHAN_ELEM_MAX + 1, 0) == NULL);
+    CHECK(gort_chan_new(8, SIZE_MAX) == NULL);
+    CHECK(gort_chan_new(8, SIZE_MAX / 8) == NULL);
+    gort_chan *tokens = gort_chan_new(0, SIZE_MAX);
+    CHECK(tokens);
+    CHECK_EQ(gort_chan_cap(tokens), SIZE_MAX);
+    for (int i = 0; i < 1000; i++)
+        CHECK_EQ(gort_chan_send(tokens, NULL), 0);
+    CHECK_EQ(gort_chan_len(tokens), 1000);
+    gort_chan_unref(tokens);
+}
+
+TEST_GO(what_can_happen_does_so_past_its_deadline)
+{
+    gort_chan *ch = gort_chan_new(sizeof(int), 1);
+    int v = 3;
+    int64_t now = gort_now();
+    CHECK_EQ(gort_chan_recv_until(ch, &v, now), -ETIMEDOUT);
+    CHECK_EQ(gort_chan_recv_until(ch, &v, -1), -ETIMEDOUT);
+    CHECK_EQ(gort_chan_send_until(ch, &v, now), 0);
+    CHECK_EQ(gort_chan_send_until(ch, &v, now), -ETIMEDOUT);
+    CHECK_EQ(gort_chan_send_until(ch, &v, GORT_TRY), -EAGAIN);
+    v = 0;
+    CHECK_EQ(gort_chan_recv_until(ch, &v, now), 1);
+    CHECK_EQ(v, 3);
+    CHECK_EQ(gort_chan_close(ch), 0);
+    CHECK_EQ(gort_chan_recv_until(ch, &v, now), 0);
+    CHECK_EQ(gort_chan_send_until(ch, &v, now), -EPIPE);
+    gort_chan_unref(ch);
+}
+
+/* --- waiting -------------------------------------------------------------------------------------- */
+
+static gort_chan *ch1;
+static atomic_bool reached;
+
+static void send_one(int v)
+{
+    CHECK_EQ(gort_chan_send(ch1, &v), 0);
+    atomic_store(&reached, true);
+}
+
+static void recv_one(int expected)
+{
+    int v = -1;
+    CHECK_EQ(gort_chan_recv(ch1, &v), 1);
+    CHECK_EQ(v, expected);
+    atomic_store(&reached, true);
+}
+
+TEST_GO(a_receiver_waits_for_a_value, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (size_t cap = 0; cap < 3; cap++) {
+        ch1 = gort_chan_new(sizeof(int), cap);
+        atomic_store(&reached, false);
+        CHECK_EQ(GORT_GO(recv_one, 9), 0);
+        await_waiting("chan receive", 1);
+        CHECK(!atomic_load(&reached));
+        int v = 9;
+        CHECK_EQ(gort_chan_send_until(ch1, &v, GORT_TRY), 0); /* somebody waits: it can happen at once */
+        CHECK_EQ(gort_chan_len(ch1), 0);
+        settle();
+        CHECK(atomic_load(&reached));
+        gort_chan_unref(ch1);
+    }
+}
+
+TEST_GO(a_sender_waits_for_room, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (int cap = 0; cap < 3; cap++) {
+        ch1 = gort_chan_new(sizeof(int), (size_t)cap);
+        for (int i = 0; i < cap; i++)
+            CHECK_EQ(gort_chan_send(ch1, &i), 0);
+        atomic_store(&reached, false);
+        CHECK_EQ(GORT_GO(send_one, cap), 0);
+        await_waiting("chan send", 1);
+        CHECK(!atomic_load(&reached));
+        CHECK_EQ(gort_chan_len(ch1), cap);
+        for (int i = 0; i <= cap; i++) {
+            int v = -1;
+            CHECK_EQ(gort_chan_recv_until(ch1, &v, GORT_TRY), 1);
+            CHECK_EQ(v, i);
+            if (i == 0)
+                CHECK_EQ(gort_chan_len(ch1), cap); /* the sender's value took the place */
+        }
+        settle();
+        CHECK(atomic_load(&reached));
+        gort_chan_unref(ch1);
+    }
+}
+
+enum { PLAIN, UNTIL, SELECT, SELECT2, KINDS };
+
+/* One receive, in one of the ways to do it. */
+static int receive(gort_chan *ch, void *value, int kind)
+{
+    gort_case cases[] = {{.op = GORT_RECV}, {.ch = ch, .recv = value, .op = GORT_RECV}, {.op = GORT_SEND}};
+    switch (kind % KINDS) {
+    case PLAIN:
+        return gort_chan_recv(ch, value);
+    case UNTIL:
+        return gort_chan_recv_until(ch, value, soon());
+    case SELECT:
+        CHECK_EQ(gort_select(&cases[1], 1, GORT_FOREVER), 0);
+        return cases[1].result;
+    default:
+        CHECK_EQ(gort_select(cases, 3, soon()), 1);
+        return cases[1].result;
+    }
+}
+
+static int send(gort_chan *ch, const void *value, int kind)
+{
+    gort_case cases[] = {{.op = GORT_RECV}, {.ch = ch, .send = value, .op = GORT_SEND}, {.op = GORT_SEND}};
+    switch (kind % KINDS) {
+    case PLAIN:
+        return gort_chan_send(ch, value);
+    case UNTIL:
+        return gort_chan_send_until(ch, value, soon());
+    case SELECT:
+        CHECK_EQ(gort_select(&cases[1], 1, GORT_FOREVER), 0);
+        return cases[1].result;
+    default:
+        CHECK_EQ(gort_select(cases, 3, soon()), 1);
+        return cases[1].result;
+    }
+}
+
+static void expect_closed(int kind)
+{
+    long v = 55;
+    CHECK_EQ(receive(ch1, &v, kind), 0);
+    CHECK_EQ(v, 0);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(close_wakes_every_receiver, .procs = "1,2,4,64", .fuzz = true)
+{
+    ch1 = gort_chan_new(sizeof(long), 3);
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(GORT_GO(expect_closed, i), 0);
+    await_waiting("", 100);
+    CHECK_EQ(gort_chan_close(ch1), 0);
+    await(&counter, 100);
+    settle();
+    gort_chan_unref(ch1);
+}
+
+static void expect_pipe(int kind)
+{
+    long v = kind;
+    CHECK_EQ(send(ch1, &v, kind), -EPIPE);
+    CHECK_EQ(v, kind);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(close_wakes_every_sender, .procs = "1,2,4,64", .fuzz = true)
+{
+    ch1 = gort_chan_new(sizeof(long), 2);
+    long v = -1;
+    CHECK_EQ(gort_chan_send(ch1, &v), 0);
+    CHECK_EQ(gort_chan_send(ch1, &v), 0);
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(GORT_GO(expect_pipe, i), 0);
+    await_waiting("", 100);
+    CHECK_EQ(gort_chan_close(ch1), 0);
+    await(&counter, 100);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(gort_chan_recv(ch1, &v), 1);
+        CHECK_EQ(v, -1);
+    }
+    CHECK_EQ(gort_chan_recv(ch1, &v), 0);
+    settle();
+    gort_chan_unref(ch1);
+}
+
+/* --- order ---------------------------------------------------------------------------------------- */
+
+#define QUEUE 40
+
+static void take_turn(int me)
+{
+    int v = -1;
+    CHECK_EQ(receive(ch1, &v, me), 1);
+    CHECK_EQ(v, me);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(receivers_are_served_in_order, .procs = "1,2,4,64", .fuzz = true)
+{
+    ch1 = gort_chan_new(sizeof(int), 0);
+    for (int i = 0; i < QUEUE; i++) {
+        CHECK_EQ(GORT_GO(take_turn, i), 0);
+        await_waiting("", i + 1);
+    }
+    for (int i = 0; i < QUEUE; i++)
+        CHECK_EQ(gort_chan_send_until(ch1, &i, GORT_TRY), 0);
+    await(&counter, QUEUE);
+    CHECK_EQ(gort_chan_send_until(ch1, &(int){0}, GORT_TRY), -EAGAIN);
+    settle();
+    gort_chan_unref(ch1);
+}
+
+static void give_turn(int me)
+{
+    CHECK_EQ(send(ch1, &me, me), 0);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(senders_are_served_in_order, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (int cap = 0; cap < 4; cap++) {
+        atomic_store(&counter, 0);
+        ch1 = gort_chan_new(sizeof(int), (size_t)cap);
+        for (int i = 0; i < QUEUE; i++) {
+            CHECK_EQ(GORT_GO(give_turn, i), 0);
+            if (i < cap)
+                settle();
+            else
+                await_waiting("", i - cap + 1);
+        }
+        for (int i = 0; i < QUEUE; i++) {
+            int v = -1;
+            CHECK_EQ(gort_chan_recv_until(ch1, &v, GORT_TRY), 1);
+            CHECK_EQ(v, i);
+        }
+        await(&counter, QUEUE);
+        settle();
+        CHECK_EQ(gort_chan_recv_until(ch1, NULL, GORT_TRY), -EAGAIN);
+        gort_chan_unref(ch1);
+    }
+}
+
+static void send_all(gort_chan *ch, int n)
+{
+    for (int i = 0; i < n; i++)
+        CHECK_EQ(gort_chan_send(ch, &i), 0);
+    gort_chan_close(ch);
+}
+
+TEST_GO(one_to_one_keeps_the_order, .procs = "1,2,4,64", .fuzz = true)
+{
+    int n = (int)test_scaled(20000, 1000);
+    for (size_t cap = 0; cap < 12; cap += 1 + cap) {
+        gort_chan *ch = gort_chan_new(sizeof(int), cap);
+        CHECK_EQ(GORT_GO(send_all, ch, n), 0);
+        for (int i = 0, v; i < n; i++) {
+            CHECK_EQ(gort_chan_recv(ch, &v), 1);
+            CHECK_EQ(v, i);
+        }
+        CHECK_EQ(gort_chan_recv(ch, NULL), 0);
+        settle();
+        gort_chan_unref(ch);
+    }
+}
+
+/* test/chan/fifo.go: link i waits for its predecessor, takes the value i and tells its successor. */
+static void chain_link(gort_chan *values, int me, gort_chan *in, gort_chan *out)
+{
+    int v;
+    CHECK_EQ(gort_chan_recv(in, NULL), 1);
+    CHECK_EQ(gort_chan_recv(values, &v), 1);
+    CHECK_EQ(v, me);
+    CHECK_EQ(gort_chan_send(out, NULL), 0);
+}
+
+TEST_GO(a_chain_of_receivers_keeps_the_order, .procs = "1,2,4,64", .fuzz = true)
+{
+    enum { LINKS = 200 };
+    gort_chan *values = gort_chan_new(sizeof(int), 0), *turn[LINKS + 1];
+    for (int i = 0; i <= LINKS; i++)
+        turn[i] = gort_chan_new(0, 0);
+    for (int i = 0; i < LINKS; i++)
+        CHECK_EQ(GORT_GO(chain_link, values, i, turn[i], turn[i + 1]), 0);
+    CHECK_EQ(gort_chan_send(turn[0], NULL), 0);
+    for (int i = 0; i < LINKS; i++)
+        CHECK_EQ(gort_chan_send(values, &i), 0);
+    CHECK_EQ(gort_chan_recv(turn[LINKS], NULL), 1);
+    settle();
+    for (int i = 0; i <= LINKS; i++)
+        gort_chan_unref(turn[i]);
+    gort_chan_unref(values);
+}
+
+/* --- conservation --------------------------------------------------------------------------------- */
+
+#define VALUES 1000
+static atomic_int seen[VALUES];
+
+static void send_each(int kind)
+{
+    for (int i = 0; i < VALUES; i++)
+        CHECK_EQ(send(ch1, &i, kind), 0);
+}
+
+static void recv_each(int kind)
+{
+    for (int i = 0, v; i < VALUES; i++) {
+        CHECK_EQ(receive(ch1, &v, kind), 1);
+        CHECK_LT((unsigned)v, VALUES);
+        atomic_fetch_add(&seen[v], 1);
+    }
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(four_to_four_each_value_four_times, .procs = "1,2,4,64", .fuzz = true)
+{
+    static const size_t caps[] = {0, 1, 10, 200};
+    for (int c = 0; c < 4; c++) {
+        ch1 = gort_chan_new(sizeof(int), caps[c]);
+        atomic_store(&counter, 0);
+        for (int i = 0; i < VALUES; i++)
+            atomic_store(&seen[i], 0);
+        for (int i = 0; i < 4; i++) {
+            CHECK_EQ(GORT_GO(send_each, i), 0);
+            CHECK_EQ(GORT_GO(recv_each, i + c), 0);
+        }
+        await(&counter, 4);
+        for (int i = 0; i < VALUES; i++)
+            CHECK_EQ(atomic_load(&seen[i]), 4);
+        CHECK_EQ(gort_chan_len(ch1), 0);
+        settle();
+        gort_chan_unref(ch1);
+    }
+}
+
+/* chan_test.go TestMultiConsumer: doubling stages, closed one after the other. */
+static void multi_worker(gort_chan *in, gort_chan *out, gort_wg *wg)
+{
+    long v;
+    while (gort_chan_recv(in, &v) == 1) {
+        if (v % 7 == 0)
+            gort_yield();
+        CHECK_EQ(gort_chan_send(out, &v), 0);
+    }
+    gort_wg_done(wg);
+}
+
+static void multi_feed(gort_chan *in, long n)
+{
+    for (long i = 0; i < n; i++) {
+        long v = i % 13 + 1;
+        atomic_fetch_add(&sum, v);
+        CHECK_EQ(gort_chan_send(in, &v), 0);
+    }
+    CHECK_EQ(gort_chan_close(in), 0);
+}
+
+static void multi_close(gort_wg *wg, gort_chan *out)
+{
+    CHECK_EQ(gort_wg_wait(wg), 0);
+    CHECK_EQ(gort_chan_close(out), 0);
+}
+
+TEST_GO(many_consumers_two_stages, .procs = "1,2,4,64", .fuzz = true)
+{
+    long n = test_scaled(271828, 5000), got = 0, total = 0, v;
+    gort_chan *in = gort_chan_new(sizeof(long), 46), *out = gort_chan_new(sizeof(long), 46);
+    static gort_wg wg;
+    gort_wg_add(&wg, 23);
+    for (int i = 0; i < 23; i++)
+        CHECK_EQ(GORT_GO(multi_worker, in, out, &wg), 0);
+    CHECK_EQ(GORT_GO(multi_feed, in, n), 0);
+    CHECK_EQ(GORT_GO(multi_close, &wg, out), 0);
+    while (gort_chan_recv(out, &v) == 1) {
+        got++;
+        total += v;
+    }
+    CHECK_EQ(got, n);
+    CHECK_EQ(total, atomic_load(&sum));
+    settle();
+    gort_chan_unref(in);
+    gort_chan_unref(out);
+}
+
+/* test/chan/sieve1.go */
+static void generate(gort_chan *out)
+{
+    for (int i = 2;; i++)
+        if (gort_chan_send(out, &i))
+            return;
+}
+
+static void filter(gort_chan *in, gort_chan *out, int prime)
+{
+    int v;
+    while (gort_chan_recv(in, &v) == 1)
+        if (v % prime && gort_chan_send(out, &v))
+            return;
+}
+
+TEST_GO(prime_sieve, .procs = "1,2,4,64", .fuzz = true)
+{
+    int n = (int)test_scaled(300, 60), prime = 0, count = 0;
+    gort_chan *chans[301];
+    chans[0] = gort_chan_new(sizeof(int), 0);
+    CHECK_EQ(GORT_GO(generate, chans[0]), 0);
+    for (int candidate = 2; count < n; candidate++) {
+        bool is_prime = true;
+        for (int d = 2; d * d <= candidate; d++)
+            is_prime &= candidate % d != 0;
+        if (!is_prime)
+            continue;
+        CHECK_EQ(gort_chan_recv(chans[count], &prime), 1);
+        CHECK_EQ(prime, candidate);
+        chans[count + 1] = gort_chan_new(sizeof(int), count % 3 == 0);
+        CHECK_EQ(GORT_GO(filter, chans[count], chans[count + 1], prime), 0);
+        count++;
+    }
+    for (int i = 0; i <= n; i++)
+        gort_chan_close(chans[i]); /* everybody ends: senders by -EPIPE, receivers by 0 */
+    settle();
+    for (int i = 0; i <= n; i++)
+        gort_chan_unref(chans[i]);
+}
+
+/* --- elements of any size ------------------------------------------------------------------------- */
+
+static void tokens_back(gort_chan *in, gort_chan *out)
+{
+    while (gort_chan_recv(in, NULL) == 1)
+        CHECK_EQ(gort_chan_send(out, NULL), 0);
+    gort_chan_close(out);
+}
+
+TEST_GO(elements_without_size, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (size_t cap = 0; cap < 6; cap += 5) {
+        gort_chan *in = gort_chan_new(0, cap), *out = gort_chan_new(0, cap);
+        CHECK_EQ(GORT_GO(tokens_back, in, out), 0);
+        for (int i = 0; i < 1000; i++) {
+            CHECK_EQ(gort_chan_send(in, NULL), 0);
+            CHECK_EQ(gort_chan_recv(out, NULL), 1);
+        }
+        CHECK_EQ(gort_chan_close(in), 0);
+        CHECK_EQ(gort_chan_recv(out, NULL), 0);
+        settle();
+        gort_chan_unref(in);
+        gort_chan_unref(out);
+    }
+}
+
+static void fill(unsigned char *at, size_t n, unsigned seed)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = (unsigned char)(seed * 31 + i * 7 + (i >> 8));
+}
+
+static void send_patterns(gort_chan *ch, size_t elem, int n)
+{
+    unsigned char *value = malloc(elem);
+    for (int i = 0; i < n; i++) {
+        fill(value, elem, (unsigned)i);
+        CHECK_EQ(send(ch, value, i), 0);
+        memset(value, 0xee, elem);
+    }
+    free(value);
+}
+
+TEST_GO(elements_of_every_size_arrive_whole, .procs = "1,2,4,64", .fuzz = true)
+{
+    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 12, 16, 17, 100, 1000, 4096, GORT_CHAN_ELEM_MAX};
+    int n = (int)test_scaled(60, 12);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t cap = 0; cap < 4; cap += 3) {
+            size_t elem = sizes[s];
+            unsigned char *got = malloc(elem + 8), *want = malloc(elem);
+            gort_chan *ch = gort_chan_new(elem, cap);
+            CHECK_EQ(GORT_GO(send_patterns, ch, elem, n), 0);
+            for (int i = 0; i < n; i++) {
+                if (i % 4 == 1)
+                    gort_yield(); /* sometimes the sender waits first, sometimes the receiver */
+                memset(got, 0xdd, elem + 8);
+                CHECK_EQ(receive(ch, got, i / 4), 1);
+                fill(want, elem, (unsigned)i);
+                CHECK(memcmp(got, want, elem) == 0);
+                for (int k = 0; k < 8; k++)
+                    CHECK_EQ(got[elem + (size_t)k], 0xdd);
+            }
+            CHECK_EQ(gort_chan_close(ch), 0);
+            memset(got, 0xdd, elem + 8);
+            CHECK_EQ(gort_chan_recv(ch, got), 0);
+            for (size_t k = 0; k < elem + 8; k++)
+                CHECK_EQ(got[k], k < elem ? 0 : 0xdd);
+            settle();
+            gort_chan_unref(ch);
+            free(got);
+            free(want);
+        }
+}
+
+/* --- threads -------------------------------------------------------------------------------------- */
+
+#define PER_THREAD 2000
+
+static void produce(int kind)
+{
+    for (long i = 1; i <= PER_THREAD; i++) {
+        CHECK_EQ(send(ch1, &i, kind), 0);
+        atomic_fetch_add(&sum, i);
+    }
+}
+
+static void consume(int kind)
+{
+    long v;
+    while (receive(ch1, &v, kind) == 1) {
+        atomic_fetch_sub(&sum, v);
+        atomic_fetch_add(&counter, 1);
+    }
+}
+
+static void *thread_produce(void *kind)
+{
+    produce((int)(intptr_t)kind);
+    return NULL;
+}
+
+static void *thread_consume(void *kind)
+{
+    consume((int)(intptr_t)kind);
+    return NULL;
+}
+
+TEST_GO(threads_and_goroutines_on_both_ends, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (size_t cap = 0; cap < 9; cap += 4) {
+        pthread_t producers[4], consumers[4];
+        atomic_store(&counter, 0);
+        atomic_store(&sum, 0);
+        ch1 = gort_chan_new(sizeof(long), cap);
+        for (intptr_t i = 0; i < 4; i++) {
+            CHECK_EQ(GORT_GO(produce, (int)i), 0);
+            CHECK_EQ(GORT_GO(consume, (int)i), 0);
+            CHECK_EQ(pthread_create(&producers[i], NULL, thread_produce, (void *)i), 0);
+            CHECK_EQ(pthread_create(&consumers[i], NULL, thread_consume, (void *)i), 0);
+        }
+        await(&counter, 8 * PER_THREAD);
+        for (int i = 0; i < 4; i++)
+            pthread_join(producers[i], NULL);
+        CHECK_EQ(gort_chan_close(ch1), 0);
+        for (int i = 0; i < 4; i++)
+            pthread_join(consumers[i], NULL);
+        CHECK_EQ(atomic_load(&counter), 8 * PER_THREAD);
+        CHECK_EQ(atomic_load(&sum), 0);
+        settle();
+        gort_chan_unref(ch1);
+    }
+}
+
+/* --- lifetimes ------------------------------------------------------------------------------------ */
+
+static void send_and_go(gort_chan *ch, int kind)
+{
+    long v = 17;
+    CHECK_EQ(send(ch, &v, kind), 0);
+    atomic_fetch_add(&counter, 1);
+}
+
+/* The receiver holds the only reference and drops it while the sender is still on its way out. */
+TEST_GO(freed_by_the_receiver_right_after_the_last_value, .procs = "1,2,4,64", .fuzz = true)
+{
+    long n = test_scaled(20000, 3000);
+    for (long i = 0; i < n; i++) {
+        gort_chan *ch = gort_chan_new(sizeof(long), i % 3 == 2);
+        CHECK_EQ(GORT_GO(send_and_go, ch, (int)i), 0);
+        if (i % 5 == 1)
+            gort_yield();
+        long v = 0;
+        CHECK_EQ(receive(ch, &v, (int)(i / KINDS)), 1);
+        gort_chan_unref(ch);
+        CHECK_EQ(v, 17);
+    }
+    await(&counter, n);
+    settle();
+}
+
+static void recv_and_go(gort_chan *ch, int kind)
+{
+    long v = 0;
+    CHECK_EQ(receive(ch, &v, kind), kind % 3 == 2 ? 0 : 1);
+    CHECK_EQ(v, kind % 3 == 2 ? 0 : 17);
+    atomic_fetch_add(&counter, 1);
+}
+
+/* The same the other way round: the unbuffered send has returned, so the receiver has its value. */
+TEST_GO(freed_by_the_sender_while_the_receiver_returns, .procs = "1,2,4,64", .fuzz = true)
+{
+    long n = test_scaled(20000, 3000);
+    for (long i = 0; i < n; i++) {
+        gort_chan *ch = gort_chan_new(sizeof(long), 0);
+        CHECK_EQ(GORT_GO(recv_and_go, ch, (int)i), 0);
+        long v = 17;
+        if (i % 3 == 2) {
+            await_waiting("", 1); /* or it would come after the end */
+            CHECK_EQ(gort_chan_close(ch), 0);
+        } else {
+            CHECK_EQ(send(ch, &v, (int)(i / KINDS)), 0);
+        }
+        gort_chan_unref(ch);
+        if (i % 3 == 2 || i % 64 == 0) {
+            await(&counter, i + 1);
+            settle();
+        }
+    }
+    await(&counter, n);
+    settle();
+}
+
+static gort_chan *box;
+static pthread_barrier_t in_step;
+
+static void *thread_sends_to_box(void *rounds)
+{
+    for (long i = 0; i < (long)(intptr_t)rounds; i++) {
+        long v = i;
+        pthread_barrier_wait(&in_step);
+        CHECK_EQ(send(box, &v, (int)i), 0);
+        pthread_barrier_wait(&in_step);
+    }
+    return NULL;
+}
+
+static void *thread_frees_box(void *rounds)
+{
+    for (long i = 0; i < (long)(intptr_t)rounds; i++) {
+        long v = -1;
+        box = gort_chan_new(sizeof(long), i % 2);
+        pthread_barrier_wait(&in_step);
+        CHECK_EQ(receive(box, &v, (int)(i / KINDS)), 1);
+        gort_chan_unref(box);
+        CHECK_EQ(v, i);
+        pthread_barrier_wait(&in_step);
+    }
+    atomic_store(&counter, 1);
+    return NULL;
+}
+
+TEST_GO(freed_between_plain_threads, .procs = "1,2")
+{
+    intptr_t n = test_scaled(20000, 2000);
+    pthread_t a, b;
+    CHECK_EQ(pthread_barrier_init(&in_step, NULL, 2), 0);
+    CHECK_EQ(pthread_create(&a, NULL, thread_sends_to_box, (void *)n), 0);
+    CHECK_EQ(pthread_create(&b, NULL, thread_frees_box, (void *)n), 0);
+    await(&counter, 1);
+    pthread_join(a, NULL);
+    pthread_join(b, NULL);
+}
+
+static void recv_timed_and_count(gort_chan *ch)
+{
+    CHECK_EQ(gort_chan_recv_until(ch, NULL, gort_in(3 * GORT_MS)), -ETIMEDOUT);
+    atomic_fetch_add(&counter, 1);
+}
+
+/* "A parked operation holds a reference on its channel": it may be let go while somebody still waits. */
+TEST_GO(a_timed_wait_keeps_its_channel, .procs = "1,2,4,64", .fuzz = true)
+{
+    for (int i = 0; i < 20; i++) {
+        gort_chan *ch = gort_chan_new(8, 0);
+        for (int k = 0; k < 10; k++)
+            CHECK_EQ(GORT_GO(recv_timed_and_count, gort_chan_ref(ch)), 0);
+        await_waiting("chan receive", 10);
+        for (int k = 0; k < 11; k++)
+            gort_chan_unref(ch);
+        await(&counter, (i + 1) * 10);
+        settle();
+    }
+}
+
+/* --- deadlines ------------------------------------------------------------------------------------ */
+
+TEST_GO(a_deadline_is_not_early, .procs = "1,2,4,64", .fuzz = true)
+{
+    gort_chan *ch = gort_chan_new(8, 0);
+    for (int i = 0; i < 10; i++) {
+        int64_t from = gort_now(), until = gort_in((1 + i * 2) * GORT_MS);
+        CHECK_EQ(i % 2 ? gort_chan_recv_until(ch, NULL, until) : gort_chan_send_until(ch, &from, until), -ETIMEDOUT);
+        CHECK_GE(gort_now(), until);
+        CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+    }
+    gort_chan_unref(ch);
+}
+
+TEST_GO(who_timed_out_is_out_of_the_queue, .procs = "1,2,4,64", .fuzz = true)
+{
+    gort_chan *ch = gort_chan_new(sizeof(int), 0);
+    int v = 8;
+    CHECK_EQ(gort_chan_recv_until(ch, &v, gort_in(GORT_MS)), -ETIMEDOUT);
+    CHECK_EQ(gort_chan_send_until(ch, &v, GORT_TRY), -EAGAIN); /* nobody there to take it */
+    CHECK_EQ(gort_chan_send_until(ch, &v, gort_in(GORT_MS)), -ETIMEDOUT);
+    v = 9;
+    CHECK_EQ(gort_chan_recv_until(ch, &v, GORT_TRY), -EAGAIN); /* nothing of it is left */
+    CHECK_EQ(v, 9);
+    ch1 = ch;
+    CHECK_EQ(GORT_GO(recv_one, 8), 0);
+    await_waiting("chan receive", 1);
+    v = 8;
+    CHECK_EQ(gort_chan_send(ch, &v), 0);
+    settle();
+    gort_chan_unref(ch);
+}
+
+static atomic_long sent_n, sent_sum, got_n, got_sum;
+
+static void sender_near_deadline(uint64_t seed, int rounds)
+{
+    for (int i = 1; i <= rounds; i++) {
+        long v = i;
+        int err = gort_chan_send_until(ch1, &v, gort_in((int64_t)(test_random(&seed) % (60 * GORT_US))));
+        CHECK(err == 0 || err == -ETIMEDOUT);
+        if (err == 0) {
+            atomic_fetch_add(&sent_n, 1);
+            atomic_fetch_add(&sent_sum, v);
+        }
+    }
+    atomic_fetch_add(&counter, 1);
+}
+
+static void receiver_near_deadline(uint64_t seed, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        long v = -1;
+        int err = gort_chan_recv_until(ch1, &v, gort_in((int64_t)(test_random(&seed) % (60 * GORT_US))));
+        CHECK(err == 1 || err == -ETIMEDOUT);
+        if (err == 1) {
+            CHECK_GT(v, 0);
+            atomic_fetch_add(&got_n, 1);
+            atomic_fetch_add(&got_sum, v);
+        } else {
+            CHECK_EQ(v, -1); /* nothing came, nothing was written */
+        }
+    }
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(nothing_is_lost_at_the_deadline, .procs = "1,2,4,64", .fuzz = true)
+{
+    int rounds = (int)test_scaled(10000, 1000);
+    for (size_t cap = 0; cap < 2; cap++) {
+        atomic_store(&counter, 0);
+        ch1 = gort_chan_new(sizeof(long), cap);
+        for (uint64_t i = 0; i < 3; i++) {
+            CHECK_EQ(GORT_GO(sender_near_deadline, test_seed() + i, rounds), 0);
+            CHECK_EQ(GORT_GO(receiver_near_deadline, test_seed() + 10 + i, rounds), 0);
+        }
+        await(&counter, 6);
+        for (long v; gort_chan_recv_until(ch1, &v, GORT_TRY) == 1;) {
+            atomic_fetch_add(&got_n, 1);
+            atomic_fetch_add(&got_sum, v);
+        }
+        CHECK_EQ(atomic_load(&sent_n), atomic_load(&got_n));
+        CHECK_EQ(atomic_load(&sent_sum), atomic_load(&got_sum));
+        CHECK_GT(atomic_load(&got_n), 0);
+        settle();
+        gort_chan_unref(ch1);
+    }
+}
+
+/* --- over several runs ---------------------------------------------------------------------------- */
+
+static gort_chan *kept_recv, *kept_send;
+
+static void wait_on_kept(int kind)
+{
+    long v = 12345;
+    if (kind & 1)
+        send(kept_send, &v, kind / 2);
+    else
+        receive(kept_recv, &v, kind / 2);
+    CHECK_MSG(false, "was woken");
+}
+
+static int leave_waiters(void *n)
+{
+    for (int i = 0; i < (int)(intptr_t)n; i++)
+        CHECK_EQ(GORT_GO(wait_on_kept, i), 0);
+    await_waiting("", (int)(intptr_t)n);
+    return 0;
+}
+
+static int use_kept(void *unused)
+{
+    (void)unused;
+    ch1 = kept_recv;
+    CHECK_EQ(GORT_GO(recv_one, 5), 0);
+    await_waiting("chan receive", 1);
+    int v = 5;
+    CHECK_EQ(gort_chan_send(kept_recv, &v), 0);
+    ch1 = kept_send;
+    CHECK_EQ(GORT_GO(send_one, 6), 0);
+    CHECK_EQ(gort_chan_recv(kept_send, &v), 1);
+    CHECK_EQ(v, 6);
+    settle();
+    return 0;
+}
+
+TEST(waiters_of_an_ended_run_are_forgotten, .procs = "1,2,4,64")
+{
+    kept_recv = gort_chan_new(sizeof(int), 0);
+    kept_send = gort_chan_new(sizeof(int), 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(gort_run(leave_waiters, (void *)16), 0);
+        if (i % 2) { /* the first to meet them may be a thread between the runs, or the next run */
+            int v = 1;
+            CHECK_EQ(gort_chan_send_until(kept_recv, &v, GORT_TRY), -EAGAIN);
+            CHECK_EQ(gort_chan_recv_until(kept_send, &v, GORT_TRY), -EAGAIN);
+        }
+        CHECK_EQ(gort_run(use_kept, NULL), 0);
+    }
+    CHECK_EQ(gort_run(leave_waiters, (void *)16), 0);
+    CHECK_EQ(gort_chan_close(kept_recv), 0);
+    CHECK_EQ(gort_chan_close(kept_send), 0);
+    gort_chan_unref(kept_recv);
+    gort_chan_unref(kept_send);
+}
+
+/* --- memory --------------------------------------------------------------------------------------- */
+
+TEST_GO(channels_that_come_and_go_need_no_more_memory, .procs = "1,2", .fuzz = true)
+{
+    long n = test_scaled(100000, 2000), before = 0;
+    for (long i = 0; i < n; i++) {
+        gort_chan *ch = gort_chan_new((size_t)(i % 100), (size_t)(i % 50));
+        CHECK(ch);
+        if (i % 4 == 0) {
+            gort_chan *small = gort_chan_new(sizeof(long), 0);
+            CHECK_EQ(GORT_GO(send_and_go, small, (int)(i / 4)), 0);
+            CHECK_EQ(receive(small, &(long){0}, (int)(i / 16)), 1);
+            gort_chan_unref(small);
+        }
+        gort_chan_unref(ch);
+        if (i == n / 10)
+            before = test_rss_kb();
+    }
+    settle();
+    check_flat(before, 4096);
+}
