@@ -17,6 +17,7 @@
 #include "gort/key.h"
 #include "gort/time.h"
 #include "gort/chan.h"
+#include "gort/select.h"
 #include "gort/sync.h"
 #include "gort/ctx.h"
 #include "gort/group.h"

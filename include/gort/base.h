@@ -10,7 +10,7 @@
 
 #ifdef __cplusplus
 #define GORT_BEGIN_DECLS extern "C" {
-#define GORT_END_DECLS }
+#define GORT_END_DECLS   }
 #else
 #define GORT_BEGIN_DECLS
 #define GORT_END_DECLS
@@ -19,6 +19,6 @@
 #define GORT_API __attribute__((visibility("default")))
 /* The result tells whether it happened: the compiler reminds whoever drops it. */
 #define GORT_MUST_CHECK __attribute__((warn_unused_result))
-#define GORT_NORETURN __attribute__((noreturn))
+#define GORT_NORETURN   __attribute__((noreturn))
 
 #endif

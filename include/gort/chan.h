@@ -65,4 +65,26 @@ typedef struct gort_case {
 GORT_API int gort_select(gort_case *cases, size_t n, int64_t deadline);
 
 GORT_END_DECLS
+
+/* Cases as values, for gort/select.h and gort/typed.h. */
+static inline gort_case gort_priv_case_recv(gort_chan *ch, void *address)
+{
+    gort_case c;
+    c.ch = ch;
+    c.recv = address;
+    c.op = GORT_RECV;
+    c.result = 0;
+    return c;
+}
+
+static inline gort_case gort_priv_case_send(gort_chan *ch, const void *address)
+{
+    gort_case c;
+    c.ch = ch;
+    c.send = address;
+    c.op = GORT_SEND;
+    c.result = 0;
+    return c;
+}
+
 #endif

@@ -46,7 +46,8 @@ typedef struct gort_pool {
 GORT_API GORT_MUST_CHECK int gort_pool_init(gort_pool *pool, int workers, size_t queue);
 /* fn(arg) is run by a worker; waits while the queue is full. 0, -EPIPE after close, -EAGAIN, -ETIMEDOUT, -ECANCELED. */
 GORT_API int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg);
-GORT_API GORT_MUST_CHECK int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64_t deadline);
+GORT_API GORT_MUST_CHECK int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg,
+                                                    int64_t deadline);
 /* No more jobs; waits until those in the queue are done and the workers have ended, then frees the queue. 0. */
 GORT_API int gort_pool_close(gort_pool *pool);
 

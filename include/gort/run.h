@@ -14,11 +14,11 @@ GORT_BEGIN_DECLS
 
 /* How a run is set up. All zero means default; environment variables win over these. */
 typedef struct gort_config {
-    int maxprocs;         /* how many goroutines run at the same time; 0: the CPUs this process may use */
-    int signal;           /* the signal that interrupts long-running goroutines; 0: SIGURG */
-    int max_threads;      /* more threads than this is a fatal error; 0: 10,000 */
-    int reserved_int;     /* zero */
-    size_t stack_size;    /* of goroutines that do not ask for another; 0: 256 KiB */
+    int maxprocs;           /* how many goroutines run at the same time; 0: the CPUs this process may use */
+    int signal;             /* the signal that interrupts long-running goroutines; 0: SIGURG */
+    int max_threads;        /* more threads than this is a fatal error; 0: 10,000 */
+    int reserved_int;       /* zero */
+    size_t stack_size;      /* of goroutines that do not ask for another; 0: 256 KiB */
     uintptr_t reserved[12]; /* zero */
 } gort_config;
 

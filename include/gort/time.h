@@ -7,13 +7,13 @@
 
 GORT_BEGIN_DECLS
 
-#define GORT_US INT64_C(1000)
-#define GORT_MS INT64_C(1000000)
+#define GORT_US  INT64_C(1000)
+#define GORT_MS  INT64_C(1000000)
 #define GORT_SEC INT64_C(1000000000)
 
 /* Deadlines with a meaning of their own: never; and do not wait at all (-EAGAIN instead). */
 #define GORT_FOREVER INT64_MAX
-#define GORT_TRY INT64_MIN
+#define GORT_TRY     INT64_MIN
 
 /* The monotonic clock. Never parks; callable from anywhere. */
 GORT_API int64_t gort_now(void);

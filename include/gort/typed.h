@@ -9,6 +9,17 @@
 #define GORT_TYPED_H
 
 #include "base.h"
+#include "chan.h"
+
+/*
+ * A value for a pointer, a pointer for a value, a pointer to another type: C forbids them, but compilers before gcc 14
+ * and clang 16 only warn. Here they are errors, for the whole file that includes this: the checks below rest on it.
+ */
+#ifndef __cplusplus
+#pragma GCC diagnostic error "-Wint-conversion"
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wpointer-sign"
+#endif
 
 GORT_BEGIN_DECLS
 GORT_API int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3,
@@ -19,36 +30,36 @@ GORT_END_DECLS
  * Starts a goroutine that runs f(args...): up to six pointers or integers, handed over in registers,
  * without memory of their own. 0, or -errno as gort_go. The arguments are evaluated once, here, and
  * checked against f's prototype; floating-point and struct arguments or parameters do not compile.
+ * (In C, gcc also refuses a parameter of an enum type: let the function take an int.)
  */
 #ifndef __cplusplus
 
 #define GORT_GO(f, ...) GORT_PRIV_GO_(GORT_PRIV_COUNT(__VA_ARGS__), f, ##__VA_ARGS__)
 
-#define GORT_PRIV_COUNT(...) GORT_PRIV_COUNT_(0, ##__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)
+#define GORT_PRIV_COUNT(...)                          GORT_PRIV_COUNT_(0, ##__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)
 #define GORT_PRIV_COUNT_(z, a, b, c, d, e, g, n, ...) n
-#define GORT_PRIV_GO_(n, ...) GORT_PRIV_GO__(n, __VA_ARGS__)
-#define GORT_PRIV_GO__(n, ...) GORT_PRIV_GO##n(__VA_ARGS__)
+#define GORT_PRIV_GO_(n, ...)                         GORT_PRIV_GO__(n, __VA_ARGS__)
+#define GORT_PRIV_GO__(n, ...)                        GORT_PRIV_GO##n(__VA_ARGS__)
 
 /* Two calls that are never made: the first checks number and types of the arguments; the second
  * passes pointers only, which convert to any pointer or integer, but to no double and no struct. */
 #define GORT_PRIV_GO(n, f, args, nulls, ...)                                                                 \
     __extension__({                                                                                          \
         (void)sizeof((f)args, 0);                                                                            \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                \
-        (void)sizeof((f)nulls, 0);                                                                           \
-        _Pragma("GCC diagnostic pop")                                                                        \
-        gort_priv_go((void (*)(void))(f), n, __VA_ARGS__);                                                   \
+        _Pragma("GCC diagnostic push")                                                                       \
+            _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")(void) sizeof((f)nulls, 0);                \
+        _Pragma("GCC diagnostic pop") gort_priv_go((void (*)(void))(f), n, __VA_ARGS__);                     \
     })
 #define GORT_PRIV_NULL ((void *)0)
 
 /* The word for one argument. Integers are widened with their sign. */
 #define GORT_PRIV_WORD(x)                                                                                    \
     __extension__({                                                                                          \
-        _Static_assert(_Generic((x), float: 0, double: 0, long double: 0, default: 1),                       \
-                       "GORT_GO takes pointers and integers; pass floating-point values by address");       \
+        _Static_assert(_Generic((x), float : 0, double : 0, long double : 0, default : 1),                   \
+                       "GORT_GO takes pointers and integers; pass floating-point values by address");        \
         (uintptr_t)(x);                                                                                      \
     })
-#define GORT_PRIV_GO0(f) GORT_PRIV_GO(0, f, (), (), 0, 0, 0, 0, 0, 0)
+#define GORT_PRIV_GO0(f)    GORT_PRIV_GO(0, f, (), (), 0, 0, 0, 0, 0, 0)
 #define GORT_PRIV_GO1(f, a) GORT_PRIV_GO(1, f, (a), (GORT_PRIV_NULL), GORT_PRIV_WORD(a), 0, 0, 0, 0, 0)
 #define GORT_PRIV_GO2(f, a, b)                                                                               \
     GORT_PRIV_GO(2, f, (a, b), (GORT_PRIV_NULL, GORT_PRIV_NULL), GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), 0, 0, \
@@ -65,11 +76,11 @@ GORT_END_DECLS
                  GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d),                 \
                  GORT_PRIV_WORD(e), 0)
 #define GORT_PRIV_GO6(f, a, b, c, d, e, g)                                                                   \
-    GORT_PRIV_GO(6, f, (a, b, c, d, e, g),                                                                   \
-                 (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL,            \
-                  GORT_PRIV_NULL),                                                                           \
-                 GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d),                 \
-                 GORT_PRIV_WORD(e), GORT_PRIV_WORD(g))
+    GORT_PRIV_GO(                                                                                            \
+        6, f, (a, b, c, d, e, g),                                                                            \
+        (GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL, GORT_PRIV_NULL),    \
+        GORT_PRIV_WORD(a), GORT_PRIV_WORD(b), GORT_PRIV_WORD(c), GORT_PRIV_WORD(d), GORT_PRIV_WORD(e),       \
+        GORT_PRIV_WORD(g))
 
 #else /* C++ */
 
@@ -139,4 +150,81 @@ template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... ar
 } // namespace gort_priv
 
 #endif
+
+/*
+ * GORT_CHAN_DEFINE(name, T) makes `name` a type of channels that carry T, with inline functions that cost no more than
+ * the plain calls and take nothing but the address of a T:
+ *
+ *     name *name_new(size_t cap);               name *name_ref(name *);   void name_unref(name *);
+ *     int name_send(name *, const T *);         int name_recv(name *, T *);
+ *     int name_try_send(name *, const T *);     int name_try_recv(name *, T *);
+ *     int name_send_until(name *, const T *, int64_t);   int name_recv_until(name *, T *, int64_t);
+ *     int name_close(name *);   size_t name_len(const name *), name_cap(const name *);   gort_chan *name_chan(name *);
+ *     gort_case name_case_send(name *, const T *), name_case_recv(name *, T *);           for gort_select
+ */
+#define GORT_PRIV_INLINE static inline __attribute__((unused))
+#define GORT_CHAN_DEFINE(name, T)                                                                            \
+    typedef struct name name;                                                                                \
+    GORT_PRIV_INLINE gort_chan *name##_chan(name *ch)                                                        \
+    {                                                                                                        \
+        return (gort_chan *)(void *)ch;                                                                      \
+    }                                                                                                        \
+    GORT_PRIV_INLINE name *name##_new(size_t cap)                                                            \
+    {                                                                                                        \
+        return (name *)(void *)gort_chan_new(sizeof(T), cap);                                                \
+    }                                                                                                        \
+    GORT_PRIV_INLINE name *name##_ref(name *ch)                                                              \
+    {                                                                                                        \
+        return (name *)(void *)gort_chan_ref(name##_chan(ch));                                               \
+    }                                                                                                        \
+    GORT_PRIV_INLINE void name##_unref(name *ch)                                                             \
+    {                                                                                                        \
+        gort_chan_unref(name##_chan(ch));                                                                    \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_send(name *ch, const T *value)                                               \
+    {                                                                                                        \
+        return gort_chan_send(name##_chan(ch), value);                                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_send_until(name *ch, const T *value, int64_t deadline)                       \
+    {                                                                                                        \
+        return gort_chan_send_until(name##_chan(ch), value, deadline);                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_try_send(name *ch, const T *value)                                           \
+    {                                                                                                        \
+        return gort_chan_send_until(name##_chan(ch), value, GORT_TRY);                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_recv(name *ch, T *value)                                                     \
+    {                                                                                                        \
+        return gort_chan_recv(name##_chan(ch), value);                                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_recv_until(name *ch, T *value, int64_t deadline)                             \
+    {                                                                                                        \
+        return gort_chan_recv_until(name##_chan(ch), value, deadline);                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_try_recv(name *ch, T *value)                                                 \
+    {                                                                                                        \
+        return gort_chan_recv_until(name##_chan(ch), value, GORT_TRY);                                       \
+    }                                                                                                        \
+    GORT_PRIV_INLINE int name##_close(name *ch)                                                              \
+    {                                                                                                        \
+        return gort_chan_close(name##_chan(ch));                                                             \
+    }                                                                                                        \
+    GORT_PRIV_INLINE size_t name##_len(const name *ch)                                                       \
+    {                                                                                                        \
+        return gort_chan_len((const gort_chan *)(const void *)ch);                                           \
+    }                                                                                                        \
+    GORT_PRIV_INLINE size_t name##_cap(const name *ch)                                                       \
+    {                                                                                                        \
+        return gort_chan_cap((const gort_chan *)(const void *)ch);                                           \
+    }                                                                                                        \
+    GORT_PRIV_INLINE gort_case name##_case_send(name *ch, const T *value)                                    \
+    {                                                                                                        \
+        return gort_priv_case_send(name##_chan(ch), value);                                                  \
+    }                                                                                                        \
+    GORT_PRIV_INLINE gort_case name##_case_recv(name *ch, T *value)                                          \
+    {                                                                                                        \
+        return gort_priv_case_recv(name##_chan(ch), value);                                                  \
+    }                                                                                                        \
+    struct gort_priv_semicolon
+
 #endif

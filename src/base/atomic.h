@@ -15,13 +15,13 @@
 
 #ifndef GORT_MODEL
 
-#define gort__load(p, order) __atomic_load_n((p), __ATOMIC_##order)
+#define gort__load(p, order)     __atomic_load_n((p), __ATOMIC_##order)
 #define gort__store(p, v, order) __atomic_store_n((p), (v), __ATOMIC_##order)
-#define gort__xchg(p, v, order) __atomic_exchange_n((p), (v), __ATOMIC_##order)
-#define gort__add(p, v, order) __atomic_fetch_add((p), (v), __ATOMIC_##order)
-#define gort__sub(p, v, order) __atomic_fetch_sub((p), (v), __ATOMIC_##order)
-#define gort__or(p, v, order) __atomic_fetch_or((p), (v), __ATOMIC_##order)
-#define gort__and(p, v, order) __atomic_fetch_and((p), (v), __ATOMIC_##order)
+#define gort__xchg(p, v, order)  __atomic_exchange_n((p), (v), __ATOMIC_##order)
+#define gort__add(p, v, order)   __atomic_fetch_add((p), (v), __ATOMIC_##order)
+#define gort__sub(p, v, order)   __atomic_fetch_sub((p), (v), __ATOMIC_##order)
+#define gort__or(p, v, order)    __atomic_fetch_or((p), (v), __ATOMIC_##order)
+#define gort__and(p, v, order)   __atomic_fetch_and((p), (v), __ATOMIC_##order)
 /* True when *p was *expected and is now v; else *expected tells what it was. Never fails for nothing. */
 #define gort__cas(p, expected, v, order)                                                                     \
     __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_##order, __ATOMIC_RELAXED)

@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GORT_LIKELY(x) __builtin_expect(!!(x), 1)
-#define GORT_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define GORT_NOINLINE __attribute__((noinline))
-#define GORT_COLD __attribute__((cold, noinline))
+#define GORT_LIKELY(x)         __builtin_expect(!!(x), 1)
+#define GORT_UNLIKELY(x)       __builtin_expect(!!(x), 0)
+#define GORT_NOINLINE          __attribute__((noinline))
+#define GORT_COLD              __attribute__((cold, noinline))
 #define GORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define GORT_UNUSED __attribute__((unused))
+#define GORT_UNUSED            __attribute__((unused))
 
-#define GORT_LINE 64 /* bytes in a cache line */
+#define GORT_LINE         64 /* bytes in a cache line */
 #define GORT_ALIGNED_LINE __attribute__((aligned(GORT_LINE)))
 
 #define GORT_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 
 struct gort__ref {
-    uint32_t n;                         /* atomic */
+    uint32_t n;                          /* atomic */
     void (*destroy)(struct gort__ref *); /* when the last is dropped */
 };
 

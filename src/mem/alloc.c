@@ -16,8 +16,8 @@
 #define LOG2_MAX 15
 
 static struct gort__slab slabs[LOG2_MAX + 1] = {
-    [6] = {.object = 64},    [7] = {.object = 128},   [8] = {.object = 256},    [9] = {.object = 512},
-    [10] = {.object = 1024}, [11] = {.object = 2048}, [12] = {.object = 4096},  [13] = {.object = 8192},
+    [6] = {.object = 64},     [7] = {.object = 128},    [8] = {.object = 256},   [9] = {.object = 512},
+    [10] = {.object = 1024},  [11] = {.object = 2048},  [12] = {.object = 4096}, [13] = {.object = 8192},
     [14] = {.object = 16384}, [15] = {.object = 32768},
 };
 

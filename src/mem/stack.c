@@ -24,10 +24,10 @@
 #include "mem/slab.h"
 #include "os/os.h"
 
-#define SLAB_BYTES ((size_t)16 << 20) /* of address space a slab, or one slot if that is larger */
-#define SLAB_GROWTH 8                 /* the default class maps up to 2^this times as much at once */
-#define CACHE_MAX 64                  /* a P keeps this many; half of them leave when there are more */
-#define BATCH 16                      /* fresh slots taken at once */
+#define SLAB_BYTES  ((size_t)16 << 20) /* of address space a slab, or one slot if that is larger */
+#define SLAB_GROWTH 8                  /* the default class maps up to 2^this times as much at once */
+#define CACHE_MAX   64                 /* a P keeps this many; half of them leave when there are more */
+#define BATCH       16                 /* fresh slots taken at once */
 
 struct slab {
     struct slab *next;
@@ -38,10 +38,10 @@ struct slab {
 /* One size of stacks; guarded by `lock`. */
 struct size_class {
     struct gort__stack *free;
-    struct slab *open;     /* where fresh slots come from, oldest first */
-    char *next;            /* the first fresh slot in open */
+    struct slab *open;      /* where fresh slots come from, oldest first */
+    char *next;             /* the first fresh slot in open */
     size_t slots, reserved; /* in all mappings; promised by gort__stack_reserve */
-    struct slab **tail;    /* where the next slab is linked */
+    struct slab **tail;     /* where the next slab is linked */
     struct slab *all;
 };
 

@@ -51,7 +51,7 @@ void gort__os_thread_detach(uintptr_t thread);
 int gort__os_thread_id(void); /* the kernel's number of the calling thread */
 void gort__os_thread_yield(void);
 int gort__os_thread_total(void); /* how many threads the process has; 0: unknown. Reads a file */
-int *gort__os_errno(void); /* the calling thread's errno; asked anew at each call */
+int *gort__os_errno(void);       /* the calling thread's errno; asked anew at each call */
 /* Calls fn(arg) when the calling thread ends. arg NULL takes it back. 0 or -errno. */
 int gort__os_at_thread_end(void (*fn)(void *), void *arg);
 /* Calls fn in the child of every fork from now on. 0 or -errno; call it once. */

@@ -51,16 +51,16 @@ void gort_dump(int fd)
 {
     struct gort__sched *s = &gort__sched;
     unsigned long shown = 0;
-    gort__add(&s->dumpers, 1, SEQ_CST); /* pairs with run.c:teardown */
+    gort__add(&s->dumpers, 1, SEQ_CST);                    /* pairs with run.c:teardown */
     if (gort__load(&s->phase, SEQ_CST) != GORT_PHASE_ON) { /* pairs with run.c:teardown */
         gort__fmt_print(fd, "gort: no run is on\n");
         gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:teardown */
         return;
     }
-    gort__fmt_print(fd, "gort: %lu goroutines, maxprocs %d, %u idle, %u looking for work, %u in the global queue\n",
-                    (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED),
-                    gort__load(&s->idle_count, RELAXED), gort__load(&s->spinning, RELAXED),
-                    gort__load(&s->queued, RELAXED));
+    gort__fmt_print(
+        fd, "gort: %lu goroutines, maxprocs %d, %u idle, %u looking for work, %u in the global queue\n",
+        (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED), gort__load(&s->idle_count, RELAXED),
+        gort__load(&s->spinning, RELAXED), gort__load(&s->queued, RELAXED));
     /* Pairs with slab.c: chunks and what was carved from them. */
     for (struct gort__chunk *c = gort__load(&s->gs.chunks, ACQUIRE); c; c = c->next) {
         char *end = gort__load(&c->carved, ACQUIRE);

@@ -65,7 +65,7 @@ static void detach(void *arg)
     if (s->forked)
         return;
     gort__store(&m->inside, 1, RELAXED);
-    gort__os_fence_light();                                          /* pairs with run.c:send_away_plain */
+    gort__os_fence_light();                                      /* pairs with run.c:send_away_plain */
     if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_NO_RUN)) /* else what it left went with the run */
         gort__g_cleanup(&m->g0);
     gort__arch_set_self(NULL);

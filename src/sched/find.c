@@ -13,7 +13,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define ROUNDS 4
+#define ROUNDS        4
 #define NEXT_PATIENCE 60 /* pauses before `next` is stolen: some 2 us */
 
 static uint32_t gcd(uint32_t a, uint32_t b)

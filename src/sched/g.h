@@ -87,18 +87,18 @@ struct gort__g {
     uintptr_t arg[6];
 
     /* Rarely used. */
-    struct gort__ref *context; /* the context in use, inherited; valid with GORT_G_CONTEXT */
-    char name[32];            /* valid with GORT_G_NAMED; read by dumps at any time */
-    struct gort__m *bound_m;  /* with GORT_G_BOUND */
-    struct gort__keys *keys;  /* goroutine-local values, NULL without any */
+    struct gort__ref *context;           /* the context in use, inherited; valid with GORT_G_CONTEXT */
+    char name[32];                       /* valid with GORT_G_NAMED; read by dumps at any time */
+    struct gort__m *bound_m;             /* with GORT_G_BOUND */
+    struct gort__keys *keys;             /* goroutine-local values, NULL without any */
     struct gort__exit_handler *handlers; /* the last registered first */
     void *copy;                          /* the copied argument's block, NULL without one */
 
     /* For the primitives that it waits on, and for the sanitizers. */
-    uint32_t lock_depth; /* nested gort_lock_thread calls; owner */
-    uint32_t wait_word;  /* who won the race to wake it; meaning given by what it waits on */
-    void *wait_slot;     /* whatever the waker left for it */
-    void *sanitizer;     /* ASan's fake stack, or TSan's fiber */
+    uint32_t lock_depth;          /* nested gort_lock_thread calls; owner */
+    uint32_t wait_word;           /* who won the race to wake it; meaning given by what it waits on */
+    void *wait_slot;              /* whatever the waker left for it */
+    void *sanitizer;              /* ASan's fake stack, or TSan's fiber */
     struct gort__segment segment; /* of the first G of each piece of the global queue (queue.c) */
 } GORT_ALIGNED_LINE;
 

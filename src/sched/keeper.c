@@ -16,9 +16,9 @@
 #include "sched/timer.h"
 #include "sched/verbs.h"
 
-#define LIMITS_EVERY INT64_C(5000000000) /* ns between looks at the CPU limits */
+#define LIMITS_EVERY  INT64_C(5000000000) /* ns between looks at the CPU limits */
 #define SUSPECT_EVERY INT64_C(100000000)  /* ns between looks whether a deadlock is real */
-#define RETRY_EVERY INT64_C(10000000)    /* ns between tries to create a refused thread */
+#define RETRY_EVERY   INT64_C(10000000)   /* ns between tries to create a refused thread */
 
 void gort__keeper_wake_locked(void)
 {

@@ -20,8 +20,8 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define LEAVES 16
-#define ENTRIES (GORT_KEYS_MAX / LEAVES)
+#define LEAVES      16
+#define ENTRIES     (GORT_KEYS_MAX / LEAVES)
 #define DTOR_ROUNDS 4
 
 struct entry {
@@ -38,7 +38,7 @@ struct gort__keys {
 static struct {
     struct gort__lock lock; /* rank GORT_RANK_KEYS */
     struct {
-        uint32_t generation; /* odd while in use; atomic, written under lock */
+        uint32_t generation;  /* odd while in use; atomic, written under lock */
         void (*dtor)(void *); /* guarded by lock */
     } key[GORT_KEYS_MAX];
 } table;

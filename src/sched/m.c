@@ -20,7 +20,7 @@
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
-#define GUARD ((size_t)64 << 10)
+#define GUARD    ((size_t)64 << 10)
 #define ALTSTACK ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers */
 
 enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
@@ -118,7 +118,8 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
         s->idle_ms = m->link;
     } else {
         if (s->m_count >= s->conf.max_threads)
-            gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
+            gort__fatal("the program needs more than %d threads (gort_config.max_threads)",
+                        s->conf.max_threads);
         m = record_locked();
         if (!m)
             gort__fatal("no memory for a thread's record");
@@ -227,7 +228,8 @@ static bool wait_for_grant(struct gort__m *m)
         gort__m_sleep(m);
         take_next_p(m);
     }
-    while (!m->p && !gort__load(&m->quit, RELAXED)) { /* the granted P went away with a stop of the world: ask again */
+    while (!m->p &&
+           !gort__load(&m->quit, RELAXED)) { /* the granted P went away with a stop of the world: ask again */
         struct gort__sched *s = &gort__sched;
         struct gort__g *g = m->g == &m->g0 ? m->locked_g : m->g;
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -332,7 +334,8 @@ void gort__m_main(void *arg)
 
     gort__os_altstack_restore(&m->old_altstack);
     gort__arch_set_self(NULL);
-    if (gort__load(&m->attention, ACQUIRE) & GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
+    if (gort__load(&m->attention, ACQUIRE) &
+        GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_FATE_OPEN;
         if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL)) { /* pairs with run.c:let_go */
             gort__estate_free(&m->estate);

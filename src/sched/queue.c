@@ -21,8 +21,9 @@
 #include "base/fatal.h"
 #include "sched/sched.h"
 
-#define SEGMENT_MAX (GORT_RUNQ_SIZE / 2 + 1) /* what one overflow of a ring makes, and what a taker has room for */
-#define LOOK_FOR_OWN 8                       /* segments looked at for one of our own */
+#define SEGMENT_MAX                                                                                          \
+    (GORT_RUNQ_SIZE / 2 + 1) /* what one overflow of a ring makes, and what a taker has room for */
+#define LOOK_FOR_OWN 8       /* segments looked at for one of our own */
 
 static void set_count(uint32_t n)
 {

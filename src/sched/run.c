@@ -148,7 +148,8 @@ static bool keep_chunk(struct gort__chunk *c)
 {
     for (struct gort__m *m = orphans; m; m = m->link)
         for (int i = 0; i < 2; i++) {
-            const char *used = (const char *)m->estate.chunk[i]; /* an address in the chunk, until it is found here */
+            const char *used = (const char *)
+                                   m->estate.chunk[i]; /* an address in the chunk, until it is found here */
             if (used >= c->first && used < c->limit) {
                 m->estate.chunk[i] = c;
                 c->keepers++;
@@ -171,7 +172,8 @@ void gort__estate_free(struct gort__estate *e)
 static void bury(struct gort__m *m)
 {
     /* Acquire pairs with gort__leave. */
-    struct gort__g *g = gort__load(&m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
+    struct gort__g *g = gort__load(
+        &m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
     if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;

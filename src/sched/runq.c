@@ -64,7 +64,8 @@ struct gort__g *gort__runq_steal(struct gort__runq *q, struct gort__runq *victim
         if (n > SIZE / 2)
             continue; /* head and tail were read at different moments */
         for (uint32_t i = 0; i < n; i++)
-            gort__store(&q->ring[(t + i) % SIZE], gort__load(&victim->ring[(vh + i) % SIZE], RELAXED), RELAXED);
+            gort__store(&q->ring[(t + i) % SIZE], gort__load(&victim->ring[(vh + i) % SIZE], RELAXED),
+                        RELAXED);
         if (!gort__cas(&victim->head, &vh, vh + n, RELEASE)) /* pairs with gort__runq_put */
             continue;
         gort__check(t + n - 1 - gort__load(&q->head, RELAXED) <= SIZE);
@@ -84,10 +85,10 @@ bool gort__runq_empty(const struct gort__runq *q)
     /* The owner moves goroutines from next into the ring: reading head, tail and next one after the
      * other could miss one on its way. An unchanged tail means that nothing was put meanwhile. */
     for (;;) {
-        uint32_t h = gort__load(&q->head, ACQUIRE); /* pairs with the takers' advance of head */
-        uint32_t t = gort__load(&q->tail, ACQUIRE); /* pairs with gort__runq_put */
+        uint32_t h = gort__load(&q->head, ACQUIRE);           /* pairs with the takers' advance of head */
+        uint32_t t = gort__load(&q->tail, ACQUIRE);           /* pairs with gort__runq_put */
         struct gort__g *next = gort__load(&q->next, ACQUIRE); /* pairs with gort__runq_put_next */
-        if (t == gort__load(&q->tail, ACQUIRE)) /* pairs with gort__runq_put */
+        if (t == gort__load(&q->tail, ACQUIRE))               /* pairs with gort__runq_put */
             return h == t && next == NULL;
     }
 }

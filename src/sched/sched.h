@@ -31,7 +31,11 @@ enum gort__attention {
 };
 
 /* At the end of a run: the first of thread and keeper to say so decides. */
-enum gort__fate { GORT_FATE_OPEN, GORT_FATE_ORPHAN /* the thread frees its record */, GORT_FATE_GONE /* the keeper does */ };
+enum gort__fate {
+    GORT_FATE_OPEN,
+    GORT_FATE_ORPHAN /* the thread frees its record */,
+    GORT_FATE_GONE /* the keeper does */
+};
 
 /* What a thread that is left behind at the end of a run still uses, and frees when it ends (run.c). */
 struct gort__estate {
@@ -43,14 +47,14 @@ struct gort__estate {
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {
     /* Touched by every call. */
-    uint32_t inside;    /* 1 while the thread runs our code; atomic, written by the thread (entry.c) */
-    uint32_t attention; /* enum gort__attention; atomic, set by others */
-    struct gort__g *g;  /* whose code runs: a G, or &g0; atomic, written by the thread */
-    struct gort__p *p;  /* NULL: it may not run Gs. Written by the thread, or while it is stopped */
+    uint32_t inside;     /* 1 while the thread runs our code; atomic, written by the thread (entry.c) */
+    uint32_t attention;  /* enum gort__attention; atomic, set by others */
+    struct gort__g *g;   /* whose code runs: a G, or &g0; atomic, written by the thread */
+    struct gort__p *p;   /* NULL: it may not run Gs. Written by the thread, or while it is stopped */
     gort__commit commit; /* what the next context must do for prev */
     void *commit_arg;
-    struct gort__g *prev; /* the G that was switched away from */
-    int *err;             /* the thread's errno */
+    struct gort__g *prev;     /* the G that was switched away from */
+    int *err;                 /* the thread's errno */
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
     struct gort__g *handed;   /* a picked G that g0 must see to: bound, or without a stack */
 
@@ -62,12 +66,12 @@ struct gort__m {
     bool die;                        /* the G tied to it ended: so does the thread */
     bool started;                    /* the thread has come to life; atomic */
     bool has_thread;                 /* false while the keeper has not created it; guarded by sched.lock */
-    uint32_t fate;                   /* enum gort__fate: who sees to the record when the run is over; atomic */
-    bool owed;                       /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;                    /* waits for the world to start; guarded by sched.lock */
-    struct gort__p *next_p;          /* the P that the waker hands over; guarded by sched.lock */
-    struct gort__m *link;            /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
-    struct gort__m *all_next;        /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
+    uint32_t fate;            /* enum gort__fate: who sees to the record when the run is over; atomic */
+    bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;             /* waits for the world to start; guarded by sched.lock */
+    struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
+    struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
+    struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
     int id;
     int tid;
     uintptr_t thread;
@@ -75,9 +79,9 @@ struct gort__m {
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
-    uint64_t run; /* which run it belongs to (plain: used last) */
+    uint64_t run;               /* which run it belongs to (plain: used last) */
     struct gort__estate estate; /* what it keeps alive after the end of the run */
-    struct gort__g g0; /* the thread's own stack */
+    struct gort__g g0;          /* the thread's own stack */
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
@@ -85,21 +89,21 @@ struct gort__p {
     struct gort__runq runq;
     /* Owned by the M that holds the P. */
     int id GORT_ALIGNED_LINE;
-    uint32_t turn;   /* counts down to the next fair pick (schedule.c) */
-    bool ring_first; /* whose turn it is then */
-    uint32_t slice; /* counts picks that started a new time slice */
-    uint64_t next_id, end_id;        /* goroutine numbers to give out */
-    struct gort__g *free;            /* idle Gs, last used first */
+    uint32_t turn;            /* counts down to the next fair pick (schedule.c) */
+    bool ring_first;          /* whose turn it is then */
+    uint32_t slice;           /* counts picks that started a new time slice */
+    uint64_t next_id, end_id; /* goroutine numbers to give out */
+    struct gort__g *free;     /* idle Gs, last used first */
     uint32_t free_n;
-    struct gort__g *spare;           /* full batches of idle Gs (spawn.c) */
+    struct gort__g *spare; /* full batches of idle Gs (spawn.c) */
     uint32_t spare_n;
-    char *fresh, *fresh_end;         /* Gs that were never used */
+    char *fresh, *fresh_end; /* Gs that were never used */
     struct gort__stack_cache stacks;
     struct gort__rand rand;
-    uint64_t spawned, exited;        /* atomic, written by the owner; retired Ps keep theirs */
-    uint64_t switches;               /* atomic, written by the owner; for statistics */
-    struct gort__m *m;               /* who holds it; guarded by sched.lock, NULL: idle */
-    struct gort__p *link;            /* in sched.idle_ps; guarded by sched.lock */
+    uint64_t spawned, exited; /* atomic, written by the owner; retired Ps keep theirs */
+    uint64_t switches;        /* atomic, written by the owner; for statistics */
+    struct gort__m *m;        /* who holds it; guarded by sched.lock, NULL: idle */
+    struct gort__p *link;     /* in sched.idle_ps; guarded by sched.lock */
 };
 
 /* Everything that is shared. The line of a field's group says who may touch it. */
@@ -124,16 +128,16 @@ struct gort__sched {
 
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
-    struct gort__glist queue;       /* the global run queue: first and last segment (queue.c) */
-    struct gort__p *idle_ps;        /* last idle first */
-    struct gort__m *idle_ms;        /* last idle first */
-    struct gort__m *wanted_ms;      /* records whose thread the keeper is to create */
-    struct gort__m *dead_ms;        /* whose threads have ended or are about to: to be joined */
-    struct gort__m *all_ms;         /* all of this run's threads */
-    struct gort__m *free_ms;        /* records of threads that have ended, for reuse */
+    struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
+    struct gort__p *idle_ps;           /* last idle first */
+    struct gort__m *idle_ms;           /* last idle first */
+    struct gort__m *wanted_ms;         /* records whose thread the keeper is to create */
+    struct gort__m *dead_ms;           /* whose threads have ended or are about to: to be joined */
+    struct gort__m *all_ms;            /* all of this run's threads */
+    struct gort__m *free_ms;           /* records of threads that have ended, for reuse */
     int m_count, m_next_id;
-    int without_p;                  /* Ms that lost their P and may still have something to run */
-    int plain_users;                /* plain threads alive that used this run */
+    int without_p;                         /* Ms that lost their P and may still have something to run */
+    int plain_users;                       /* plain threads alive that used this run */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
     int p_made;
 
@@ -146,14 +150,14 @@ struct gort__sched {
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
     bool ended;           /* every M was told so; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
-    bool suspect;         /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
-    bool main_exited;     /* main called gort_exit; guarded by lock */
+    bool suspect;     /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
+    bool main_exited; /* main called gort_exit; guarded by lock */
     int result;
-    int64_t started_at;   /* when this run began */
-    uint64_t ids;         /* goroutine numbers given to Ps; atomic */
+    int64_t started_at;     /* when this run began */
+    uint64_t ids;           /* goroutine numbers given to Ps; atomic */
     uint64_t plain_spawned; /* Gs started by plain threads; guarded by lock */
     struct gort__conf conf;
-    struct gort__slab gs;   /* all Gs */
+    struct gort__slab gs;         /* all Gs */
     struct gort__lock free_lock;  /* rank GORT_RANK_GFREE; guards free_batches and loose */
     struct gort__g *free_batches; /* batches of idle Gs */
     struct gort__g *loose;        /* single idle Gs */
@@ -188,20 +192,20 @@ struct gort__g *gort__pick_local(struct gort__p *p);
 struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
 struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g); /* to the next G, or to g0 */
 struct gort__m *gort__switch_finish(void);                               /* first thing on a new stack */
-void gort__start_here(void);                                  /* the entry of every goroutine */
+void gort__start_here(void);                                             /* the entry of every goroutine */
 bool gort__give_stack(struct gort__p *p, struct gort__g *g);
 
 /* --- spawn.c, exit.c -------------------------------------------------------------------------- */
 struct gort__g *gort__g_new(struct gort__p *p); /* an idle G; p NULL: for a plain thread. NULL: no memory */
-void gort__g_free(struct gort__p *p, struct gort__g *g); /* its stack is gone already */
+void gort__g_free(struct gort__p *p, struct gort__g *g);    /* its stack is gone already */
 void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
 void gort__g_cache_flush(struct gort__p *p);
 void gort__g_name(struct gort__g *g, const char *name);
 void gort__drop_context(void *context); /* the exit handler of one that inherited a context */
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */
 void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg);
-void gort__g_cleanup(struct gort__g *g); /* exit handlers, keys, copied argument; inside */
-bool gort__keys_destroy(struct gort__g *g); /* key.c; false: the run is over */
+void gort__g_cleanup(struct gort__g *g);            /* exit handlers, keys, copied argument; inside */
+bool gort__keys_destroy(struct gort__g *g);         /* key.c; false: the run is over */
 bool gort__callback(void (*fn)(void *), void *arg); /* user code, outside; false: the run is over */
 void gort__block_init(void);
 uint64_t gort__g_count(void);
@@ -220,7 +224,7 @@ void gort__p_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
 /* --- find.c, idle.c --------------------------------------------------------------------------- */
 struct gort__g *gort__find(struct gort__m *m); /* on g0, with a P; NULL: the thread is to end */
 bool gort__p_has_work(void);                   /* any P's queue, or the global one */
-void gort__idle(struct gort__m *m);             /* nothing to run: sleeps, comes back with a P or to end */
+void gort__idle(struct gort__m *m);            /* nothing to run: sleeps, comes back with a P or to end */
 void gort__wake_p(void);                       /* gets one more M to look for work */
 void gort__spin_stop(struct gort__m *m);       /* it found work */
 static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-write that published work */
@@ -234,19 +238,19 @@ static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-wr
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
-void gort__m_stop(struct gort__m *m);                        /* sleeps until handed a P, or quit */
+void gort__m_stop(struct gort__m *m); /* sleeps until handed a P, or quit */
 void gort__m_sleep(struct gort__m *m);
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
 void gort__m_wake(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);
-void gort__m_retire_locked(struct gort__m *m); /* kept until the end of the run: dumps may look at it */
+void gort__m_retire_locked(struct gort__m *m);  /* kept until the end of the run: dumps may look at it */
 void gort__m_found_p_locked(struct gort__m *m); /* what it was owed is settled */
-void gort__p_handoff(struct gort__m *m);  /* gives up m's P to whoever can use it */
-void gort__p_regain(struct gort__m *m);   /* m's G runs without a P: waits for one */
+void gort__p_handoff(struct gort__m *m);        /* gives up m's P to whoever can use it */
+void gort__p_regain(struct gort__m *m);         /* m's G runs without a P: waits for one */
 void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
-bool gort__wait_for_locked(struct gort__m *m); /* false: the thread is to end */
+bool gort__wait_for_locked(struct gort__m *m);              /* false: the thread is to end */
 
 /* --- proc.c: Ps ------------------------------------------------------------------------------- */
 struct gort__p *gort__p_idle_get_locked(void);
@@ -262,7 +266,7 @@ void gort__deadlock_check_locked(void);
 
 /* --- run.c ----------------------------------------------------------------------------------- */
 void gort__estate_free(struct gort__estate *e);
-void gort__run_main_ends(void); /* the main goroutine ends */
+void gort__run_main_ends(void);         /* the main goroutine ends */
 void gort__run_done_locked(int result); /* main returned, or the last goroutine ended */
 
 /* --- world.c ---------------------------------------------------------------------------------- */
@@ -274,7 +278,7 @@ void gort__world_event(void);
 
 /* --- fuzz.c ----------------------------------------------------------------------------------- */
 size_t gort__dump_who(char *buf, size_t size); /* dump.c: the calling goroutine; 0 in a plain thread */
-void gort__fuzz_point(struct gort__m *m); /* perhaps a delay; with fuzzing on only */
+void gort__fuzz_point(struct gort__m *m);      /* perhaps a delay; with fuzzing on only */
 bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in);
 
 #endif

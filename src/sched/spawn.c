@@ -21,7 +21,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define BATCH 64
+#define BATCH     64
 #define SPARE_MAX 32 /* 2048 records, 512 KiB a P */
 
 /* Batches are linked through this field of their first G. */
@@ -156,10 +156,12 @@ uint64_t gort__g_count(void)
     struct gort__p *p;
     uint64_t ended = 0, started = 0;
     /* Ends first: a goroutine that ends after its P was looked at was started before the second look. */
-    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL; i++) /* pairs with proc.c */
-        ended += gort__load(&p->exited, ACQUIRE); /* pairs with exit.c */
+    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL;
+         i++)                                         /* pairs with proc.c */
+        ended += gort__load(&p->exited, ACQUIRE);     /* pairs with exit.c */
     started = gort__load(&s->plain_spawned, ACQUIRE); /* pairs with publish_plain */
-    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL; i++) /* pairs with proc.c */
+    for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL;
+         i++)                                        /* pairs with proc.c */
         started += gort__load(&p->spawned, ACQUIRE); /* pairs with publish */
     return started - ended;
 }
@@ -275,8 +277,8 @@ int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const u
     return 0;
 }
 
-int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs, void (*done)(void *),
-                     void *done_arg)
+int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
+                     void (*done)(void *), void *done_arg)
 {
     struct gort__g *g = prepare(m, fn, args, nargs);
     if (!g)

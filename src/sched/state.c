@@ -11,8 +11,8 @@
 #define TO(s) (1u << GORT_G_##s)
 
 static const uint16_t edges[GORT_G_STATES] = {
-    [GORT_G_IDLE] = TO(RUNNABLE),                                                    /* started */
-    [GORT_G_RUNNABLE] = TO(RUNNING),                                                 /* picked */
+    [GORT_G_IDLE] = TO(RUNNABLE),    /* started */
+    [GORT_G_RUNNABLE] = TO(RUNNING), /* picked */
     [GORT_G_RUNNING] = TO(RUNNABLE) | TO(WAITING) | TO(SYSCALL) | TO(DETACHED) | TO(PREEMPTED) | TO(DEAD),
     [GORT_G_SYSCALL] = TO(RUNNING) | TO(RUNNABLE),  /* back with a P; queued for one */
     [GORT_G_DETACHED] = TO(RUNNING) | TO(RUNNABLE), /* back with a P; queued for one */
@@ -31,7 +31,7 @@ void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
 
 const char *gort__g_state_name(enum gort__gstate s)
 {
-    static const char *const names[GORT_G_STATES] = {"idle",    "runnable", "running",   "syscall",
+    static const char *const names[GORT_G_STATES] = {"idle",     "runnable", "running",   "syscall",
                                                      "detached", "waiting",  "preempted", "dead"};
     return (unsigned)s < GORT_G_STATES ? names[s] : "?";
 }
@@ -39,7 +39,8 @@ const char *gort__g_state_name(enum gort__gstate s)
 const char *gort__g_reason_name(enum gort__reason r)
 {
     static const char *const names[GORT_WAIT_REASONS] = {
-        "",          "chan receive", "chan send",  "select", "select (no cases)", "mutex",
-        "rwmutex read", "rwmutex write", "cond wait", "wait group", "semaphore", "once", "barrier", "sleep"};
+        "",          "chan receive", "chan send",     "select",    "select (no cases)",
+        "mutex",     "rwmutex read", "rwmutex write", "cond wait", "wait group",
+        "semaphore", "once",         "barrier",       "sleep"};
     return (unsigned)r < GORT_WAIT_REASONS && names[r] ? names[r] : "";
 }

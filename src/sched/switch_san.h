@@ -38,7 +38,8 @@ GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, st
 #if GORT_ASAN
     bool last = from->state == GORT_G_DEAD;
     const void *bottom = to == &m->g0 ? m->asan_bottom : gort__stack_lo(to->stack);
-    size_t size = to == &m->g0 ? m->asan_size : (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack));
+    size_t size = to == &m->g0 ? m->asan_size
+                               : (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack));
     __sanitizer_start_switch_fiber(last ? NULL : &from->sanitizer, bottom, size);
 #elif GORT_TSAN
     __tsan_switch_to_fiber(to->sanitizer, 0);

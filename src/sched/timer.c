@@ -23,9 +23,9 @@ struct entry {
 };
 
 static struct {
-    struct gort__lock lock; /* rank GORT_RANK_TIMER */
-    struct entry *heap;     /* guarded by lock */
-    uint32_t n, room;       /* guarded by lock; n also atomic, for the deadlock detector */
+    struct gort__lock lock;     /* rank GORT_RANK_TIMER */
+    struct entry *heap;         /* guarded by lock */
+    uint32_t n, room;           /* guarded by lock; n also atomic, for the deadlock detector */
     struct gort__timer *firing; /* atomic, written under lock */
 } timers;
 

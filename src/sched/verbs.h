@@ -84,8 +84,8 @@ struct gort__m *gort__yield(struct gort__m *m);
 /* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
 int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
 /* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it does. */
-int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs, void (*done)(void *),
-                     void *done_arg);
+int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
+                     void (*done)(void *), void *done_arg);
 /* The same with two words and a block (gort__block_get of args[1] bytes) that lives until fn returns. */
 int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block);
 

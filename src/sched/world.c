@@ -52,7 +52,8 @@ static bool all_stopped(struct gort__m *self)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m *m = s->all_ms; m && all; m = m->all_next) {
         bool holds_p = m->p || m->next_p;
-        if (m != self && holds_p && !m->stopped && gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+        if (m != self && holds_p && !m->stopped &&
+            gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
             all = false;
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);

@@ -169,10 +169,10 @@ static void unlock(void *ch)
     gort__lock_drop(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
 }
 
-/* The operation has to wait: in which queue, and why. Called with the lock held; the channel stays alive for
- * the sake of a wait that may end without a peer. */
-static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, int64_t deadline, bool sends,
-                                       struct gort__m **m)
+/* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel stays alive
+ * for the sake of a wait that may end without a peer. */
+static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends,
+                                     struct gort__m **m)
 {
     struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
     int err = gort__wait_refused(*m, deadline, false, sends ? "gort_chan_send" : "gort_chan_recv");
@@ -180,16 +180,36 @@ static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, int64_t deadl
         unlock(ch);
         return err;
     }
-    struct gort__waiter w = {.g = (*m)->g, .value = value, .shared = gort__wait_shared((*m)->g, deadline, false)};
-    struct gort__wait how = {ch, lock, unlock, deadline, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV, false};
-    bool shared = w.shared;
-    if (shared)
-        gort__add(&ch->refs, 1, RELAXED);
+    struct gort__waiter w = {.g = (*m)->g, .value = value, .shared = true};
+    struct gort__wait how = {ch,   lock, unlock, deadline, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV,
+                             false};
+    gort__add(&ch->refs, 1, RELAXED);
     gort__waitq_push(q, &w);
     err = gort__wait(m, &how, q, &w);
-    if (shared)
-        gort_chan_unref(ch);
+    gort_chan_unref(ch);
     return err;
+}
+
+static bool commit_unlock(struct gort__g *g, void *ch)
+{
+    (void)g;
+    unlock(ch);
+    return true;
+}
+
+/* The operation has to wait. Called with the lock held. Only a peer ends a plain wait, and it does not look at the
+ * channel afterwards. */
+static inline int wait_for_peer(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
+{
+    if (GORT_UNLIKELY(!*m || gort__wait_shared((*m)->g, deadline, false)))
+        return wait_shared(ch, value, deadline, sends, m);
+    struct gort__waiter w;
+    w.g = (*m)->g;
+    w.value = value;
+    w.shared = false;
+    gort__waitq_push(sends ? &ch->senders : &ch->receivers, &w);
+    *m = gort__park(commit_unlock, ch, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV);
+    return w.result;
 }
 
 int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)

@@ -14,8 +14,8 @@ struct gort_chan {
     uint32_t refs;          /* atomic */
     uint32_t elem;          /* bytes an element; fixed */
     uint32_t magic;
-    size_t cap; /* fixed */
-    size_t len; /* atomic for gort_chan_len */
+    size_t cap;  /* fixed */
+    size_t len;  /* atomic for gort_chan_len */
     size_t head; /* index of the oldest element */
     struct gort__waitq receivers, senders;
     bool closed;

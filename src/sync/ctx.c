@@ -28,14 +28,14 @@
 
 struct gort_ctx {
     struct gort__ref ref;
-    int err;               /* atomic; set once, under lock */
+    int err;                /* atomic; set once, under lock */
     struct gort__lock lock; /* rank GORT_RANK_CTX; guards waiters */
     struct gort__ctx_waiter *waiters;
-    int64_t deadline; /* the earliest of its own and its ancestors'; fixed */
-    gort_chan *done;  /* guarded by tree */
-    struct gort__timer timer; /* closes done at the deadline; guarded by tree */
-    uint64_t timed;           /* the run in which timer was set, 0: none; guarded by tree */
-    gort_ctx *parent;         /* a reference; fixed */
+    int64_t deadline;              /* the earliest of its own and its ancestors'; fixed */
+    gort_chan *done;               /* guarded by tree */
+    struct gort__timer timer;      /* closes done at the deadline; guarded by tree */
+    uint64_t timed;                /* the run in which timer was set, 0: none; guarded by tree */
+    gort_ctx *parent;              /* a reference; fixed */
     gort_ctx *child, *next, *prev; /* the first child, and the siblings; guarded by tree */
 };
 

@@ -85,7 +85,7 @@ int gort_group_wait(gort_group *group)
     int err = gort_wg_wait(&group->gort_priv_members);
     gort_ctx_use(former);
     if (err)
-        return err; /* a plain thread, and the run has ended */
+        return err;                                         /* a plain thread, and the run has ended */
     int first = gort__load(&group->gort_priv_err, ACQUIRE); /* pairs with member */
     gort_ctx_unref(group->gort_priv_ctx);
     group->gort_priv_ctx = NULL;

@@ -26,14 +26,14 @@
 #include "base/fatal.h"
 #include "sync/object.h"
 
-#define LOCKED UINT64_C(1)
-#define QUEUE UINT64_C(2)
-#define WOKEN UINT64_C(4)
+#define LOCKED  UINT64_C(1)
+#define QUEUE   UINT64_C(2)
+#define WOKEN   UINT64_C(4)
 #define POINTER UINT64_C(0x0000fffffffffff8)
 
 #define STARVING_AFTER GORT_MS
-#define SPIN_ROUNDS 4
-#define SPIN_PAUSES 8
+#define SPIN_ROUNDS    4
+#define SPIN_PAUSES    8
 
 enum { TRY_AGAIN, HANDED_OVER }; /* what a waiter's result says */
 
@@ -69,7 +69,8 @@ static uint64_t lock_queue(gort_mutex *mu)
 {
     for (int spins = 0;; spins++) {
         uint64_t s = gort__load(&mu->gort_priv_state, RELAXED);
-        if (!(s & QUEUE) && gort__cas(&mu->gort_priv_state, &s, s | QUEUE, ACQUIRE)) /* pairs with unlock_queue */
+        if (!(s & QUEUE) &&
+            gort__cas(&mu->gort_priv_state, &s, s | QUEUE, ACQUIRE)) /* pairs with unlock_queue */
             return current(s);
         if (spins < 100)
             gort__arch_pause();
@@ -160,7 +161,8 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
                     pass_on(m, mu);
                 break;
             }
-            if ((s & QUEUE) || !gort__cas(&mu->gort_priv_state, &s, s | QUEUE, ACQUIRE)) { /* pairs with unlock_queue */
+            if ((s & QUEUE) ||
+                !gort__cas(&mu->gort_priv_state, &s, s | QUEUE, ACQUIRE)) { /* pairs with unlock_queue */
                 gort__arch_pause();
                 continue;
             }

@@ -47,7 +47,8 @@ static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool stubborn
     } else {
         struct gort__waiter w = {.tag = kind};
         enum gort__reason reason = kind == WRITER ? GORT_WAIT_RWMUTEX_W : GORT_WAIT_RWMUTEX_R;
-        err = gort__object_wait(&m, &rw->gort_priv_lock, q, &w, deadline, reason, stubborn, "gort_rwmutex_lock");
+        err = gort__object_wait(&m, &rw->gort_priv_lock, q, &w, deadline, reason, stubborn,
+                                "gort_rwmutex_lock");
         if (err && kind == WRITER) { /* readers may have waited behind it only */
             struct gort__glist woken = {0};
             gort__object_lock(&rw->gort_priv_lock);

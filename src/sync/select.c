@@ -13,6 +13,8 @@
  */
 #include <errno.h>
 
+#include <gort/select.h>
+
 #include "base/fatal.h"
 #include "mem/alloc.h"
 #include "sync/chan.h"
@@ -62,7 +64,8 @@ static void sort(struct sel *s, size_t n)
     for (size_t k = 0; k < n; k++) {
         gort_case *c = &s->cases[k];
         if (c->op != GORT_RECV && c->op != GORT_SEND)
-            gort__fatal("gort_select: case %zu has op %d, which is neither GORT_RECV nor GORT_SEND", k, c->op);
+            gort__fatal("gort_select: case %zu has op %d, which is neither GORT_RECV nor GORT_SEND", k,
+                        c->op);
         if (!c->ch)
             continue;
         gort__chan_check(c->ch, "gort_select");
@@ -182,4 +185,23 @@ int gort_select(gort_case *cases, size_t n, int64_t deadline)
     if (n > ON_STACK)
         return run_large(cases, n, deadline);
     return run_small(cases, n, deadline);
+}
+
+/* --- GORT_SELECT ------------------------------------------------------------------------------ */
+
+bool gort_priv_select_step(gort_priv_select *s)
+{
+    if (s->pass == 1) {
+        s->index = gort_select(s->cases, (size_t)s->n, s->deadline);
+        s->n = 0;
+    }
+    return ++s->pass <= 2;
+}
+
+bool gort_priv_select_add(gort_priv_select *s, gort_case c)
+{
+    if (s->n == GORT_PRIV_CASES)
+        gort__fatal("GORT_SELECT: more than %d cases; use gort_select", GORT_PRIV_CASES);
+    s->cases[s->n++] = c;
+    return false;
 }

@@ -31,8 +31,8 @@ int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
         gort__object_unlock(&sem->gort_priv_lock);
     } else {
         struct gort__waiter w = {0};
-        err = gort__object_wait(&m, &sem->gort_priv_lock, gort__object_queue(&sem->gort_priv_waiters), &w, deadline,
-                                GORT_WAIT_SEM, false, "gort_sem_acquire");
+        err = gort__object_wait(&m, &sem->gort_priv_lock, gort__object_queue(&sem->gort_priv_waiters), &w,
+                                deadline, GORT_WAIT_SEM, false, "gort_sem_acquire");
     }
     if (m)
         gort__leave(m);

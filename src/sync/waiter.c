@@ -24,20 +24,6 @@
 #include "sched/timer.h"
 #include "sync/ctx.h"
 
-void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *w)
-{
-    if (gort__waitq_empty(q))
-        q->run = gort__load(&gort__sched.run, RELAXED);
-    w->next = NULL;
-    w->prev = q->last;
-    if (q->last)
-        q->last->next = w;
-    else
-        q->first = w;
-    q->last = w;
-    w->queued = true;
-}
-
 void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
 {
     if (gort__waitq_empty(q))
@@ -50,35 +36,6 @@ void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
         q->last = w;
     q->first = w;
     w->queued = true;
-}
-
-void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter *w)
-{
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        q->first = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else
-        q->last = w->prev;
-    w->queued = false;
-}
-
-struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
-{
-    for (;;) {
-        struct gort__waiter *w = q->first;
-        if (gort__waitq_empty(q))
-            return NULL;
-        gort__waitq_remove(q, w);
-        if (GORT_LIKELY(!w->shared))
-            return w;
-        if (gort__claim(w->g)) {
-            w->g->wait_slot = w;
-            return w;
-        }
-    }
 }
 
 /* --- alarms ----------------------------------------------------------------------------------- */
@@ -165,8 +122,9 @@ int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn,
         gort__fatal("%s: would wait, but no run is on", call);
     if (deadline != GORT_FOREVER) {
         if (GORT_CHECKS && deadline >= 0 && deadline < gort__sched.started_at)
-            gort__fatal("%s: the deadline %ld lies before the start of the run: is it a duration? Use gort_in()",
-                        call, (long)deadline);
+            gort__fatal(
+                "%s: the deadline %ld lies before the start of the run: is it a duration? Use gort_in()",
+                call, (long)deadline);
         if (deadline <= gort__os_now())
             return -ETIMEDOUT;
     }
@@ -183,11 +141,11 @@ static bool commit_unlock(struct gort__g *g, void *arg)
     return true;
 }
 
-int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q, struct gort__waiter *w)
+int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q,
+               struct gort__waiter *w)
 {
     if (GORT_LIKELY(!w->shared)) {
-        struct gort__wait copy = *how;
-        *m = gort__park(commit_unlock, &copy, how->reason);
+        *m = gort__park(commit_unlock, (void *)(uintptr_t)how, how->reason);
         return w->result;
     }
     int err = gort__wait_shared_park(m, how);

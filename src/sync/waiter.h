@@ -29,7 +29,8 @@ struct gort__waiter {
 /* Zero-valid; guarded by the lock of the object around it. */
 struct gort__waitq {
     struct gort__waiter *first, *last;
-    uint64_t run; /* which run the waiters belong to: those of an ended one are gone, and so are their records */
+    uint64_t
+        run; /* which run the waiters belong to: those of an ended one are gone, and so are their records */
 };
 
 /* How to wait on one object. */
@@ -52,19 +53,60 @@ static inline bool gort__waitq_empty(struct gort__waitq *q)
     return !q->first;
 }
 
-void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *w);
-void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w);
-void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter *w);
+static inline void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (gort__waitq_empty(q))
+        q->run = gort__load(&gort__sched.run, RELAXED);
+    w->next = NULL;
+    w->prev = q->last;
+    if (q->last)
+        q->last->next = w;
+    else
+        q->first = w;
+    q->last = w;
+    w->queued = true;
+}
+
+static inline void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        q->first = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        q->last = w->prev;
+    w->queued = false;
+}
+
 /* The first that still waits, taken out of the queue and claimed: the caller grants and readies it.
  * NULL: nobody. Records that something else has ended meanwhile are dropped on the way. */
-struct gort__waiter *gort__waitq_take(struct gort__waitq *q);
+static inline struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
+{
+    for (;;) {
+        struct gort__waiter *w = q->first;
+        if (gort__waitq_empty(q))
+            return NULL;
+        gort__waitq_remove(q, w);
+        if (GORT_LIKELY(!w->shared))
+            return w;
+        if (gort__claim(w->g)) {
+            w->g->wait_slot = w;
+            return w;
+        }
+    }
+}
+
+void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w);
 
 /*
  * Waits. The object is locked and w (with its g) is in q. Returns with the object unlocked: w->result
  * when a peer granted; -ETIMEDOUT or -ECANCELED when not, and then w is in no queue and was granted
  * nothing. *m is updated.
  */
-int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q, struct gort__waiter *w);
+int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q,
+               struct gort__waiter *w);
 
 /* --- the pieces, for select ------------------------------------------------------------------- */
 
@@ -74,7 +116,8 @@ struct gort__alarm;
 /* Whether a wait of g can be ended by others, so that its records must be `shared`. */
 static inline bool gort__wait_shared(const struct gort__g *g, int64_t deadline, bool stubborn)
 {
-    return deadline != GORT_FOREVER || (g->flags & GORT_G_THREAD) || (!stubborn && (g->flags & GORT_G_CONTEXT));
+    return deadline != GORT_FOREVER || (g->flags & GORT_G_THREAD) ||
+           (!stubborn && (g->flags & GORT_G_CONTEXT));
 }
 
 /* Parks a shared wait; the object is unlocked once g is off its stack. Returns 0 when a peer ended it (g->wait_slot is

@@ -17,8 +17,8 @@
 #include "base/fatal.h"
 #include "sync/object.h"
 
-#define LOCK (UINT64_C(1) << 32)
-#define WAITED (UINT64_C(1) << 33)
+#define LOCK         (UINT64_C(1) << 32)
+#define WAITED       (UINT64_C(1) << 33)
 #define COUNT(state) ((int32_t)(uint32_t)(state))
 
 static uint64_t take_lock(gort_wg *wg)
@@ -48,7 +48,8 @@ static void unlock(void *arg)
 int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
 {
     struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
-    if (gort__load(&wg->gort_priv_state, ACQUIRE) == 0) /* pairs with wake_all: with LOCK set it is still in use */
+    if (gort__load(&wg->gort_priv_state, ACQUIRE) ==
+        0) /* pairs with wake_all: with LOCK set it is still in use */
         return 0;
     struct gort__m *m = gort__enter();
     int err = 0;

@@ -175,6 +175,12 @@ static void made1(void)
     begin(1);
 }
 
+/* M 2 gives up its P: its goroutine makes an announced blocking call that lasts. */
+static void hands_off(void)
+{
+    gort__p_handoff(&ms[2]);
+}
+
 static void publish(int i)
 {
     book.published |= 1u << i;
@@ -265,9 +271,10 @@ static void two_plain(void)
 {
     start(2, false, 2);
 }
-static void three(void)
+static void two_plain_for_ever(void)
 {
-    start(3, true, 1);
+    start(2, false, 2);
+    book.for_ever[0] = true;
 }
 static void three_for_ever(void)
 {
@@ -292,53 +299,116 @@ static void all_done(void)
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-static void check_both(struct model m, const char *name)
-{
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 static const struct model one = {.setup = two, .threads = {readies_one, m1, made0}, .final = all_done};
 static const struct model both = {.setup = two, .threads = {readies_two, m1, made0}, .final = all_done};
 static const struct model list = {.setup = two, .threads = {readies_list, m1, made0}, .final = all_done};
 static const struct model waits = {.setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done};
-static const struct model plain = {.setup = two_plain, .threads = {plain_readies_one, m1, made0, made1}, .final = all_done};
+static const struct model plain = {
+    .setup = two_plain, .threads = {plain_readies_two, m1, made0, made1}, .final = all_done};
+static const struct model busy = {.setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
+static const struct model gives_up = {
+    .setup = three_for_ever, .threads = {readies_two, m1, hands_off, made0}, .final = all_done};
+
+/* preemptions 0: all interleavings; else those with at most so many (the threads' number of steps decides). */
+static void check(struct model m, const char *name, enum model_memory_kind memory, int preemptions)
+{
+    m.memory = memory;
+    m.preemptions = preemptions;
+    m.random = m.threads[2] == m2 || m.threads[2] == hands_off; /* with two Ps there is one to steal from */
+    model_check(&m, name);
+}
 
 TEST(inside_one)
 {
-    check_both(one, "one from inside");
-}
-TEST(inside_two)
-{
-    check_both(both, "two from inside");
+    check(one, "one from inside", MODEL_TSO, 0);
+    check(one, "one from inside", MODEL_WEAK, 0);
 }
 TEST(inside_list)
 {
-    check_both(list, "a list from inside");
+    check(list, "a list from inside", MODEL_TSO, 0);
+    check(list, "a list from inside", MODEL_WEAK, 0);
+}
+TEST(inside_two)
+{
+    check(both, "two from inside", MODEL_TSO, 4);
+    check(both, "two from inside", MODEL_WEAK, 3);
 }
 TEST(inside_waits)
 {
-    check_both(waits, "two from inside, then waits");
+    check(waits, "two from inside, then waits", MODEL_TSO, 3);
+    check(waits, "two from inside, then waits", MODEL_WEAK, 3);
 }
-static const struct model three_ms = {.setup = three, .threads = {readies_two, m1, m2, made0}, .final = all_done};
-static const struct model three_busy = {.setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
-TEST(three)
+TEST(plain_thread)
 {
-    check_both(three_ms, "three Ms");
+    check(plain, "two from a plain thread", MODEL_TSO, 3);
+    check(plain, "two from a plain thread", MODEL_WEAK, 3);
 }
-TEST(three_for_ever)
-{
-    check_both(three_busy, "three Ms, one computes for ever");
-}
-TEST(plain_two)
+TEST(plain_thread_busy)
 {
     struct model m = plain;
-    m.threads[0] = plain_readies_two;
-    check_both(m, "two from a plain thread");
+    m.setup = two_plain_for_ever;
+    check(m, "two from a plain thread, one computes for ever", MODEL_TSO, 3);
+    check(m, "two from a plain thread, one computes for ever", MODEL_WEAK, 3);
 }
-TEST(plain_one)
+TEST(three_ps)
 {
-    check_both(plain, "one from a plain thread");
+    check(busy, "three Ps, one computes for ever", MODEL_TSO, 3);
+}
+TEST(three_ps_weak)
+{
+    check(busy, "three Ps, one computes for ever", MODEL_WEAK, 2);
+}
+TEST(handoff)
+{
+    check(gives_up, "three Ps, one is handed off", MODEL_TSO, 3);
+}
+TEST(handoff_weak)
+{
+    check(gives_up, "three Ps, one is handed off", MODEL_WEAK, 2);
+}
+/* A thread that has slept long enough ends, perhaps just when it is handed a P. */
+TEST(idle_timeout)
+{
+    struct model m = one;
+    m.timeouts = 1;
+    check(m, "one from inside, time-out", MODEL_TSO, 0);
+    m.setup = two_plain;
+    m.threads[0] = plain_readies_one;
+    m.threads[3] = made1;
+    check(m, "one from a plain thread, time-out", MODEL_TSO, 3);
+}
+
+/* --- mutations -------------------------------------------------------------------------------- */
+
+TEST(mutation_publish)
+{
+    model_catch(&one, "no fence after publishing", "gort__runq_put_next", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
+}
+TEST(mutation_stop_spinning)
+{
+    model_catch(&one, "no fence after spinning", "look_again", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
+}
+TEST(mutation_publish_weak)
+{
+    struct model m = one;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "no fence before the look at idle Ps", "gort__wake_if_idle", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_stop_spinning_weak)
+{
+    struct model m = one;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "no fence before the second look", "look_again", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_publish_list)
+{
+    model_catch(&list, "no fence after a list", "gort__ready_list", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_sleep_torn)
+{
+    model_catch(&one, "torn cas in falling asleep", "gort__m_sleep_until", MODEL_OP_CAS, MODEL_TORN);
+}
+TEST(mutation_spinning_torn)
+{
+    model_catch(&one, "torn count of spinning Ms", "look_again", MODEL_OP_RMW, MODEL_TORN);
 }

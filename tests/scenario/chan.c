@@ -754,24 +754,38 @@ TEST_GO(freed_between_plain_threads, .procs = "1,2")
     pthread_join(b, NULL);
 }
 
-static void recv_timed_and_count(gort_chan *ch)
+static void recv_cancelled_and_count(gort_chan *ch, int kind)
 {
-    CHECK_EQ(gort_chan_recv_until(ch, NULL, gort_in(3 * GORT_MS)), -ETIMEDOUT);
+    gort_case both[] = {{.ch = ch, .op = GORT_RECV}, {.ch = ch, .op = GORT_SEND, .send = &kind}};
+    switch (kind % 3) {
+    case 0:
+        CHECK_EQ(gort_chan_recv(ch, NULL), -ECANCELED);
+        break;
+    case 1:
+        CHECK_EQ(gort_chan_recv_until(ch, NULL, soon()), -ECANCELED);
+        break;
+    default:
+        CHECK_EQ(gort_select(both, 1, GORT_FOREVER), -ECANCELED);
+    }
     atomic_fetch_add(&counter, 1);
 }
 
 /* "A parked operation holds a reference on its channel": it may be let go while somebody still waits. */
-TEST_GO(a_timed_wait_keeps_its_channel, .procs = "1,2,4,64", .fuzz = true)
+TEST_GO(a_wait_keeps_its_channel, .procs = "1,2,4,64", .fuzz = true)
 {
     for (int i = 0; i < 20; i++) {
-        gort_chan *ch = gort_chan_new(8, 0);
-        for (int k = 0; k < 10; k++)
-            CHECK_EQ(GORT_GO(recv_timed_and_count, gort_chan_ref(ch)), 0);
-        await_waiting("chan receive", 10);
-        for (int k = 0; k < 11; k++)
-            gort_chan_unref(ch);
-        await(&counter, (i + 1) * 10);
+        gort_chan *ch = gort_chan_new(sizeof(int), 0);
+        gort_ctx *ctx = gort_ctx_new(NULL, GORT_FOREVER);
+        gort_ctx_use(ctx);
+        for (int k = 0; k < 12; k++)
+            CHECK_EQ(GORT_GO(recv_cancelled_and_count, ch, k), 0);
+        gort_ctx_use(NULL);
+        await_waiting("", 12);
+        gort_chan_unref(ch);
+        gort_ctx_cancel(ctx, 0);
+        await(&counter, (i + 1) * 12);
         settle();
+        gort_ctx_unref(ctx);
     }
 }
 

@@ -491,7 +491,7 @@ TEST(gdb_shows_a_clean_stack, .timeout = 120)
     CHECK_MSG(bt && end && bt < end, "gdb said: %s", text);
     text[end - text] = '\0';
     CHECK_MSG(strstr(bt, "gdb_stops_here") && strstr(bt, "gdb_goroutine"), "gdb said: %s", bt);
-    CHECK_MSG(strstr(bt, "gort__arch_entry"), "gdb said: %s", bt);
+    CHECK_MSG(strstr(bt, "arch_entry"), "gdb said: %s", bt);
     CHECK_MSG(!strstr(bt, "??") && !strstr(bt, "Backtrace stopped") && !strstr(bt, "corrupt"), "gdb said: %s",
               bt);
 }

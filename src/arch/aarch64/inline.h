@@ -19,7 +19,7 @@ static inline uint64_t *gort__arch_words(void)
 
 static inline void *gort__arch_self(void)
 {
-    return (void *)(uintptr_t)*(volatile uint64_t *)gort__arch_words();
+    return (void *)(uintptr_t) * (volatile uint64_t *)gort__arch_words();
 }
 
 static inline void gort__arch_set_self(void *self)
@@ -54,7 +54,8 @@ static inline void gort__arch_save_control(struct gort__ctx *ctx)
 
 /* `br` instead of `ret`, inline instead of called: see arch.h. x29 may be the frame pointer and is kept in
  * the context; the other registers are lost for the compiler. */
-static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from, struct gort__ctx *to)
+static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from,
+                                                                    struct gort__ctx *to)
 {
     register struct gort__ctx *x0 __asm__("x0") = from;
     register struct gort__ctx *x1 __asm__("x1") = to;
@@ -73,11 +74,11 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
                      "1:"
                      : "+r"(x0), "+r"(x1)
                      :
-                     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-                       "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30",
-                       "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",
-                       "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26",
-                       "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+                     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+                       "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
+                       "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
+                       "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+                       "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 }
 
 /* gort__arch_entry finds the function to call on top of the stack. */

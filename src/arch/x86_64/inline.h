@@ -17,7 +17,10 @@ static inline void *gort__arch_self(void)
 static inline void gort__arch_set_self(void *self)
 {
     uint64_t off;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:(%0)" : "=&r"(off) : "r"(self) : "memory");
+    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:(%0)"
+                     : "=&r"(off)
+                     : "r"(self)
+                     : "memory");
 }
 
 static inline uint64_t gort__arch_held(void)
@@ -30,7 +33,10 @@ static inline uint64_t gort__arch_held(void)
 static inline void gort__arch_set_held(uint64_t held)
 {
     uint64_t off;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:8(%0)" : "=&r"(off) : "r"(held) : "memory");
+    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:8(%0)"
+                     : "=&r"(off)
+                     : "r"(held)
+                     : "memory");
 }
 
 static inline void gort__arch_pause(void)
@@ -61,7 +67,8 @@ static inline void gort__arch_save_control(struct gort__ctx *ctx)
  * (arch.h). The control words are loaded only when they differ, because loading them is slow and
  * they hardly ever do. rbp cannot be in the list of lost registers, so it is kept in the context.
  */
-static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from, struct gort__ctx *to)
+static inline __attribute__((always_inline)) void gort__arch_switch(struct gort__ctx *from,
+                                                                    struct gort__ctx *to)
 {
     __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
                      "movq %%rsp, 0(%0)\n\t"
@@ -82,11 +89,11 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
                      "1:"
                      : "+D"(from), "+S"(to)
                      :
-                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
-                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-                       "xmm12", "xmm13", "xmm14", "xmm15" GORT_ARCH_CLOBBER_AVX512, "mm0", "mm1", "mm2", "mm3",
-                       "mm4", "mm5", "mm6", "mm7", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
-                       "st(7)", "cc", "memory");
+                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                       "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" GORT_ARCH_CLOBBER_AVX512, "mm0",
+                       "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "st", "st(1)", "st(2)", "st(3)",
+                       "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
 /* gort__arch_entry finds the function to call on top of the stack. */
