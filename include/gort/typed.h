@@ -34,10 +34,11 @@ GORT_END_DECLS
  */
 #ifndef __cplusplus
 
-#define GORT_GO(f, ...) GORT_PRIV_GO_(GORT_PRIV_COUNT(__VA_ARGS__), f, ##__VA_ARGS__)
+/* The number of arguments counts f, so the list is never empty, which strict C11 does not allow. */
+#define GORT_GO(...) GORT_PRIV_GO_(GORT_PRIV_COUNT(__VA_ARGS__), __VA_ARGS__)
 
-#define GORT_PRIV_COUNT(...)                          GORT_PRIV_COUNT_(0, ##__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)
-#define GORT_PRIV_COUNT_(z, a, b, c, d, e, g, n, ...) n
+#define GORT_PRIV_COUNT(...)                          GORT_PRIV_COUNT_(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0, 0)
+#define GORT_PRIV_COUNT_(f, a, b, c, d, e, g, n, ...) n
 #define GORT_PRIV_GO_(n, ...)                         GORT_PRIV_GO__(n, __VA_ARGS__)
 #define GORT_PRIV_GO__(n, ...)                        GORT_PRIV_GO##n(__VA_ARGS__)
 

@@ -51,10 +51,10 @@ void gort_dump(int fd)
 {
     struct gort__sched *s = &gort__sched;
     unsigned long shown = 0;
-    gort__add(&s->dumpers, 1, SEQ_CST);                    /* pairs with run.c:teardown */
-    if (gort__load(&s->phase, SEQ_CST) != GORT_PHASE_ON) { /* pairs with run.c:teardown */
+    gort__add(&s->dumpers, 1, SEQ_CST);                    /* pairs with run.c:wait_for_dumpers */
+    if (gort__load(&s->phase, SEQ_CST) != GORT_PHASE_ON) { /* pairs with run.c:wait_for_dumpers */
         gort__fmt_print(fd, "gort: no run is on\n");
-        gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:teardown */
+        gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:wait_for_dumpers */
         return;
     }
     gort__fmt_print(
@@ -75,7 +75,7 @@ void gort_dump(int fd)
     }
     if (shown > 1000)
         gort__fmt_print(fd, "... and %lu more\n", shown - 1000);
-    gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:teardown */
+    gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:wait_for_dumpers */
 }
 
 size_t gort__dump_who(char *buf, size_t size)

@@ -69,7 +69,7 @@ static bool refused(struct gort__m *m, int err)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__p *p = m->next_p;
     struct gort__m *other = NULL;
-    bool again = p && !s->idle_ms && (!gort__runq_empty(&p->runq) || s->queue.n);
+    bool again = p && !s->idle_ms && gort__p_has_work();
     if (again) {
         m->link = s->wanted_ms;
         s->wanted_ms = m;

@@ -213,6 +213,14 @@ static void let_go(struct gort__m *m)
     gort__m_destroy(m);
 }
 
+/* Somebody writes a dump right now; one that is stuck in its write does not hold up the end of the run for long. */
+static void wait_for_dumpers(void)
+{
+    int64_t patience = gort__os_now() + INT64_C(1000000000);
+    while (gort__load(&gort__sched.dumpers, SEQ_CST) && gort__os_now() < patience) /* pairs with gort_dump */
+        gort__os_nap(50000);
+}
+
 static void end_threads(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -244,7 +252,6 @@ static void send_away_plain(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    gort__store(&s->phase, GORT_PHASE_ENDING, RELAXED);
     for (struct gort__m *m = s->plain_ms; m; m = m->all_next)
         gort__or(&m->attention, GORT_ATT_NO_RUN, RELAXED);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
@@ -273,8 +280,6 @@ static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
-    while (gort__load(&s->dumpers, SEQ_CST)) /* pairs with gort_dump */
-        gort__os_nap(50000);
     gort__timer_reset();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
@@ -333,6 +338,8 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
             gort__world_stop(NULL);
     }
     int result = err ? err : s->result;
+    gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* pairs with entry.c and gort_dump */
+    wait_for_dumpers();
     end_threads();
     send_away_plain();
     if (quit)

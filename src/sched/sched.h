@@ -200,6 +200,7 @@ struct gort__g *gort__g_new(struct gort__p *p); /* an idle G; p NULL: for a plai
 void gort__g_free(struct gort__p *p, struct gort__g *g);    /* its stack is gone already */
 void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
 void gort__g_cache_flush(struct gort__p *p);
+void gort__g_collect(void); /* memory is short: takes records and stacks from idle Ps */
 void gort__g_name(struct gort__g *g, const char *name);
 void gort__drop_context(void *context); /* the exit handler of one that inherited a context */
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */

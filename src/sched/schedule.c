@@ -141,6 +141,9 @@ static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
 {
     if (g->ctx.pc || gort__give_stack(m->p, g))
         return true;
+    gort__g_collect();
+    if (gort__give_stack(m->p, g))
+        return true;
     gort__queue_put(g);
     gort__os_nap(1000000);
     return false;

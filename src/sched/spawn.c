@@ -43,7 +43,8 @@ static struct gort__g *carve(size_t n, size_t *got)
     return gs;
 }
 
-static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
+/* Takes a whole batch, if there is one. */
+static struct gort__g *shared_batch(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
@@ -51,20 +52,42 @@ static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
     if (g)
         s->free_batches = *batch_link(g);
     gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    return g;
+}
+
+/* Memory is short: what idle Ps keep for themselves is for everybody. */
+void gort__g_collect(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    for (struct gort__p *p = gort__sched.idle_ps; p; p = p->link) {
+        gort__g_cache_flush(p);
+        gort__stack_cache_flush(&p->stacks);
+    }
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+
+static struct gort__g *new_plain(void);
+
+static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
+{
+    size_t got;
+    struct gort__g *g = shared_batch();
     if (g) {
         p->free = g->link;
         p->free_n = BATCH - 1;
         return g;
     }
-    size_t got;
     g = carve(BATCH, &got);
     if (g) {
         p->fresh = (char *)(g + 1);
         p->fresh_end = (char *)(g + got);
+        return g;
     }
-    return g;
+    gort__g_collect();
+    return new_plain();
 }
 
+/* One record, without a P's lists. */
 static GORT_NOINLINE struct gort__g *new_plain(void)
 {
     struct gort__sched *s = &gort__sched;

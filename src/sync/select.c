@@ -58,8 +58,9 @@ static void unlock_all(void *arg)
     }
 }
 
-/* Fills order: insertion sort, n is small. Checks the cases. */
-static void sort(struct sel *s, size_t n)
+/* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the first of
+ * them that waits. Checks the cases. */
+static void sort(struct sel *s, size_t n, struct gort__rand *r)
 {
     for (size_t k = 0; k < n; k++) {
         gort_case *c = &s->cases[k];
@@ -70,7 +71,10 @@ static void sort(struct sel *s, size_t n)
             continue;
         gort__chan_check(c->ch, "gort_select");
         uint32_t i = s->n++;
-        for (; i > 0 && (uintptr_t)chan_at(s, i - 1) > (uintptr_t)c->ch; i--)
+        for (; i > 0 &&
+               (uintptr_t)chan_at(s, i - 1) + (chan_at(s, i - 1) == c->ch && (gort__rand_next(r) & 1)) >
+                   (uintptr_t)c->ch;
+             i--)
             s->order[i] = s->order[i - 1];
         s->order[i] = (uint16_t)k;
     }
@@ -86,9 +90,12 @@ static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wa
         uint16_t i = s->shuffled[other];
         s->shuffled[other] = s->shuffled[k];
         gort_case *c = &s->cases[i];
-        if (c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &c->result, wake)
-                               : gort__chan_try_recv(c->ch, c->recv, &c->result, wake))
+        int result;
+        if (c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &result, wake)
+                               : gort__chan_try_recv(c->ch, c->recv, &result, wake)) {
+            c->result = result;
             return i;
+        }
     }
     return -1;
 }
@@ -133,9 +140,10 @@ static int run(struct sel *s, size_t n, int64_t deadline)
     static struct gort__rand outside = {1}; /* outside runs fairness matters little, and races do no harm */
     struct gort__waiter *wake = NULL;
     struct gort__m *m = gort__enter();
-    sort(s, n);
+    struct gort__rand *r = m ? &m->rand : &outside;
+    sort(s, n, r);
     lock_all(s);
-    int index = try_all(s, m ? &m->rand : &outside, &wake);
+    int index = try_all(s, r, &wake);
     if (index < 0) {
         int err = gort__wait_refused(m, deadline, false, "gort_select");
         if (err) {

@@ -141,7 +141,7 @@ TEST_GO(dumps_in_a_storm, .procs = "1,2,4", .fuzz = true)
         gort_yield();
 }
 
-TEST(a_dump_outside_a_run_is_harmless, .expect = "gort: 0 goroutines")
+TEST(a_dump_outside_a_run_is_harmless, .expect = "^gort: no run is on$")
 {
     gort_dump(2);
 }

@@ -72,9 +72,15 @@ TEST(reuses_the_last_first)
 
 static char *kept;
 
-static bool keep(const struct gort__chunk *c)
+static struct gort__chunk *kept_chunk;
+
+static bool keep(struct gort__chunk *c)
 {
-    return kept >= c->first && kept < c->limit;
+    if (kept < c->first || kept >= c->limit)
+        return false;
+    kept_chunk = c;
+    c->keepers += 2;
+    return true;
 }
 
 TEST(keeps_what_it_is_told_to)
@@ -93,6 +99,11 @@ TEST(keeps_what_it_is_told_to)
     CHECK_EQ(s.free, NULL);
     CHECK(gort__slab_get(&s)); /* starts over */
     gort__slab_destroy(&s, NULL);
+    int vmas = test_vma_count();
+    gort__chunk_drop(kept_chunk);
+    CHECK_STR(kept, "still here");
+    gort__chunk_drop(kept_chunk); /* the last one */
+    CHECK_LT(test_vma_count(), vmas);
 }
 
 static struct gort__slab shared = {.object = 64};
