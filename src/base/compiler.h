@@ -48,6 +48,12 @@
 #define GORT_CHECKS 0
 #endif
 
+#if GORT_ASAN || GORT_TSAN
+#define GORT_SANITIZED 1
+#else
+#define GORT_SANITIZED 0
+#endif
+
 #if GORT_TSAN
 #define GORT_NO_TSAN __attribute__((no_sanitize("thread")))
 #else

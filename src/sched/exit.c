@@ -182,7 +182,7 @@ void gort__g_end(void)
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND);
-            if (!GORT_ASAN && !GORT_TSAN && fresh && g->stack->log2 == gort__stack_class(0))
+            if (!GORT_SANITIZED && fresh && g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
             if (!(next->flags & GORT_G_BOUND) && (next->ctx.pc || gort__give_stack(m->p, next)))

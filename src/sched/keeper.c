@@ -159,7 +159,7 @@ void gort__keeper_loop(void)
         struct gort__m *dead = s->dead_ms;
         bool done = s->main_done, suspect = s->suspect;
         if (suspect && gort__os_now() >= suspect_at) {
-            s->suspect = suspect = false;
+            s->suspect = false;
             suspect_at = gort__os_now() + SUSPECT_EVERY;
             gort__deadlock_check_locked();
             suspect = s->suspect;

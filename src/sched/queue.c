@@ -36,7 +36,7 @@ static void append_locked(struct gort__glist list, int origin)
 {
     struct gort__sched *s = &gort__sched;
     list.first->segment = (struct gort__segment){NULL, list.last, list.n, origin};
-    if (s->queue.n)
+    if (s->queue.last)
         s->queue.last->segment.next = list.first;
     else
         s->queue.first = list.first;
@@ -47,7 +47,7 @@ static void append_locked(struct gort__glist list, int origin)
 void gort__queue_put_locked(struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__segment *tail = s->queue.n ? &s->queue.last->segment : NULL;
+    struct gort__segment *tail = s->queue.last ? &s->queue.last->segment : NULL;
     g->link = NULL;
     if (tail && tail->origin == -1 && tail->n < SEGMENT_MAX) {
         tail->last->link = g;
@@ -121,7 +121,7 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     struct gort__glist list = {0}, ignored;
     struct gort__g *before = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (s->queue.n) {
+    if (s->queue.first) {
         struct gort__g **at = most == 1 ? &s->queue.first : choose_locked(p->id, &before);
         uint32_t n = s->queue.n / (uint32_t)s->procs + 1; /* a fair share */
         list = cut_locked(at, before, n < most ? n : most);

@@ -176,7 +176,7 @@ static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadlin
 {
     struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
     int err = gort__wait_refused(*m, deadline, false, sends ? "gort_chan_send" : "gort_chan_recv");
-    if (err) {
+    if (err || !*m) {
         unlock(ch);
         return err;
     }

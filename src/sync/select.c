@@ -146,7 +146,7 @@ static int run(struct sel *s, size_t n, int64_t deadline)
     int index = try_all(s, r, &wake);
     if (index < 0) {
         int err = gort__wait_refused(m, deadline, false, "gort_select");
-        if (err) {
+        if (err || !m) {
             unlock_all(s);
             index = err;
         } else if (s->n == 0) {

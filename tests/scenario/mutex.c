@@ -386,7 +386,7 @@ static void *thread_use_and_drop(void *arg)
 
 TEST_GO(freed_by_whoever_locked_last, .procs = "1,2,4,64", .fuzz = true)
 {
-    long n = test_scaled(100, 10);
+    long n = test_scaled(20, 4);
     for (long i = 0; i < n; i++) {
         struct object *objects[100];
         pthread_t threads[2];
