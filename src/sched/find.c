@@ -55,6 +55,8 @@ static struct gort__g *steal(struct gort__m *m)
             struct gort__p *victim = gort__load(&gort__sched.ps[i], ACQUIRE); /* pairs with proc.c */
             if (victim == m->p)
                 continue;
+            if (GORT_UNLIKELY(gort__sched.fuzz))
+                gort__fuzz_point(m);
             if (gort__load(&m->attention, RELAXED))
                 return NULL;
             gort__check(victim);

@@ -4,7 +4,8 @@
  *
  * Why: most orders of events never happen on an idle machine. With a seed, each M and P draws from
  * its own generator and now and then delays itself at a point where order matters (before a
- * commit, before a wake-up, while stealing), or makes an unusual choice. At one P the choices, and
+ * commit, before a wake-up, while stealing, after an unlock), or makes an unusual choice (whom to
+ * run next, when to look at the global queue). At one P the choices, and
  * so the schedule, are the same for the same seed; with more the kernel adds its own.
  * Threads: each M for itself.
  */
@@ -13,6 +14,13 @@
 bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in)
 {
     return gort__rand_below(&m->rand, one_in) == 0;
+}
+
+void gort__fuzz_here(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (m && gort__load(&m->inside, RELAXED))
+        gort__fuzz_point(m);
 }
 
 void gort__fuzz_point(struct gort__m *m)

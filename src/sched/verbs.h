@@ -78,6 +78,14 @@ static inline bool gort__claim(struct gort__g *g)
     return gort__cas(&g->wait_word, &armed, GORT_CLAIM_NONE, ACQ_REL); /* pairs with itself: one winner */
 }
 
+/* After the unlock of an object that others wait for: perhaps a delay, when schedules are fuzzed. */
+void gort__fuzz_here(void);
+static inline void gort__fuzz_unlock(void)
+{
+    if (GORT_UNLIKELY(gort__sched.fuzz))
+        gort__fuzz_here();
+}
+
 /* Lets others run first; returns the M it is on now. Inside. */
 struct gort__m *gort__yield(struct gort__m *m);
 

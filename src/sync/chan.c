@@ -167,6 +167,7 @@ static void lock(void *ch)
 static void unlock(void *ch)
 {
     gort__lock_drop(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
+    gort__fuzz_unlock();
 }
 
 /* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel stays alive

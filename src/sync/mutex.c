@@ -229,6 +229,7 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu)
     uint64_t woken = (s & WOKEN) | (w && !hand_over ? WOKEN : 0);
     /* Nobody else changes the word now: LOCKED and QUEUE are both ours. Pairs with lock and lock_queue. */
     gort__store(&mu->gort_priv_state, close_queue(q, woken) | (hand_over ? LOCKED : 0), RELEASE);
+    gort__fuzz_unlock();
     if (w)
         gort__ready(m, w->g);
 }

@@ -25,6 +25,7 @@ static inline void gort__object_lock(uint32_t *word)
 static inline void gort__object_unlock(uint32_t *word)
 {
     gort__lock_drop((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
+    gort__fuzz_unlock();
 }
 
 /* Queues w and waits; the object is locked, and unlocked when it returns. What a peer granted, or an error. */

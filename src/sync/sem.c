@@ -76,6 +76,10 @@ int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
         gort__fatal("gort_barrier_wait: without gort_barrier_init");
     int result = 1;
     gort__object_lock(&barrier->gort_priv_lock);
+    if (q->run != gort__load(&gort__sched.run, RELAXED)) { /* whoever had arrived in an ended run is gone */
+        *q = (struct gort__waitq){.run = gort__load(&gort__sched.run, RELAXED)};
+        barrier->gort_priv_arrived = 0;
+    }
     if (barrier->gort_priv_arrived + 1 < barrier->gort_priv_n) {
         struct gort__waiter w = {0};
         uint32_t round = barrier->gort_priv_round;

@@ -314,7 +314,6 @@ static void check(struct model m, const char *name, enum model_memory_kind memor
 {
     m.memory = memory;
     m.preemptions = preemptions;
-    m.random = m.threads[2] == m2 || m.threads[2] == hands_off; /* with two Ps there is one to steal from */
     model_check(&m, name);
 }
 

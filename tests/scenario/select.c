@@ -133,11 +133,11 @@ TEST_GO(no_cases_wait_for_ever, .procs = "1,2,4,64", .fuzz = true)
 /* --- every kind of peer --------------------------------------------------------------------------- */
 
 enum { PLAIN, UNTIL, SELECT1, SELECT2, SELECT3, SELECT_TWICE, THREAD, KINDS };
-static gort_chan *never; /* nobody uses it */
+static gort_chan *never, *never2; /* nobody sends to the first, nobody receives from the second */
 
 static int do_recv(gort_chan *ch, void *value, int kind)
 {
-    gort_case cases[] = {RECV(never, NULL), RECV(ch, value), RECV(ch, value), SEND(never, value)};
+    gort_case cases[] = {RECV(never, NULL), RECV(ch, value), RECV(ch, value), SEND(never2, value)};
     int i;
     switch (kind) {
     case PLAIN:
@@ -164,7 +164,7 @@ static int do_recv(gort_chan *ch, void *value, int kind)
 
 static int do_send(gort_chan *ch, const void *value, int kind)
 {
-    gort_case cases[] = {RECV(never, NULL), SEND(ch, value), SEND(ch, value), SEND(never, value)};
+    gort_case cases[] = {RECV(never, NULL), SEND(ch, value), SEND(ch, value), SEND(never2, value)};
     int i;
     switch (kind) {
     case PLAIN:
@@ -227,6 +227,7 @@ TEST_GO(every_sender_meets_every_receiver, .procs = "1,2,4,64", .fuzz = true)
 {
     long done = 0;
     never = gort_chan_new(sizeof(int), 0);
+    never2 = gort_chan_new(sizeof(int), 0);
     for (size_t cap = 0; cap < 2; cap++)
         for (int s = 0; s < KINDS; s++)
             for (int r = 0; r < KINDS; r++) {
@@ -248,10 +249,12 @@ TEST_GO(every_sender_meets_every_receiver, .procs = "1,2,4,64", .fuzz = true)
                     pthread_join(threads[1], NULL);
                 check_no_waiter(ch);
                 check_no_waiter(never);
+                check_no_waiter(never2);
                 settle();
                 gort_chan_unref(ch);
             }
     gort_chan_unref(never);
+    gort_chan_unref(never2);
 }
 
 /* --- just one, and no trace of the others ----------------------------------------------------------- */

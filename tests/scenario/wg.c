@@ -119,17 +119,17 @@ TEST_GO(ends_by_exit_count_as_done, .procs = "1,2,4,64", .fuzz = true)
 }
 
 /* Members start members: the count never touches zero in between. */
-static void grow(int depth)
+static void grow(void *depth)
 {
-    if (depth > 0)
+    if ((intptr_t)depth > 0)
         for (int i = 0; i < 2; i++)
-            CHECK_EQ(gort_wg_go(&wg1, (void (*)(void *))grow, (void *)(intptr_t)(depth - 1)), 0);
+            CHECK_EQ(gort_wg_go(&wg1, grow, (void *)((intptr_t)depth - 1)), 0);
     atomic_fetch_add(&counter, 1);
 }
 
 TEST_GO(members_start_members, .procs = "1,2,4,64", .fuzz = true)
 {
-    CHECK_EQ(gort_wg_go(&wg1, (void (*)(void *))grow, (void *)10), 0);
+    CHECK_EQ(gort_wg_go(&wg1, grow, (void *)10), 0);
     CHECK_EQ(gort_wg_wait(&wg1), 0);
     CHECK_EQ(atomic_load(&counter), 2047);
     settle();

@@ -374,28 +374,37 @@ static void choice_add(struct node *d, int thread, int flush_index, uint32_t var
     d->choices[d->n++] = (struct choice){(uint8_t)thread, (int8_t)flush_index, (uint8_t)variant};
 }
 
+/* The last thread has something left to do: to let another one go first is a preemption. */
+static bool last_goes_on(void)
+{
+    const struct thread *t = &x.threads[x.now.last];
+    return variants(t) > 0 || t->pending > 0;
+}
+
 static void choices_list(struct node *d)
 {
     d->n = d->taken = 0;
-    bool last_goes_on = variants(&x.threads[x.now.last]) > 0;
-    for (int k = 0; k < x.n; k++) {
+    bool only_last = x.model->preemptions && x.now.preempted >= x.model->preemptions && last_goes_on();
+    for (int k = 0; k < (only_last ? 1 : x.n); k++) {
         int i = (x.now.last + k) % x.n; /* the last one first: few switches in what is found first */
-        if (i != x.now.last && last_goes_on && x.model->preemptions && x.now.preempted >= x.model->preemptions)
-            continue;
         uint32_t n = variants(&x.threads[i]);
         for (uint32_t v = 0; v < n; v++)
             choice_add(d, i, -1, v);
-    }
-    for (int i = 0; i < x.n; i++)
         for (int e = 0; e < x.threads[i].pending; e++)
             if (may_flush(&x.threads[i], e))
                 choice_add(d, i, e, 0);
+    }
+    if (d->n == 0 && only_last) { /* its store waits for another thread's */
+        x.now.preempted--;
+        choices_list(d);
+    }
 }
 
 static bool choice_take(const struct choice *c)
 {
     struct thread *t = &x.threads[c->thread];
     x.result.steps++;
+    x.now.preempted += c->thread != x.now.last && last_goes_on();
     if (c->flush >= 0) {
         if (x.tracing)
             fprintf(stderr, "  %4d  T%d %*s(its store of %" PRIx64 " is visible now)\n", x.length, c->thread,
@@ -403,10 +412,7 @@ static bool choice_take(const struct choice *c)
         flush(t, c->flush);
         return true;
     }
-    if (c->thread != x.now.last) {
-        x.now.preempted += variants(&x.threads[x.now.last]) > 0;
-        x.now.last = c->thread;
-    }
+    x.now.last = c->thread;
     return thread_run(t, t->at, c->variant);
 }
 

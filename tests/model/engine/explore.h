@@ -80,7 +80,8 @@ struct model {
     void (*final)(void);                  /* where nobody can go on: calls model_fail if that is wrong */
     enum model_memory_kind memory;
     int depth;       /* stores a thread may have pending; 0 means 2 */
-    int preemptions; /* at most so many switches away from a thread that could go on; 0: any number */
+    int preemptions; /* at most so many switches away from a thread that could go on, or stores that become
+                        visible meanwhile; 0: any number */
     int timeouts;    /* so many timed sleeps may end by time-out */
     bool random;     /* random numbers of the real code take all values; else they are 0 */
     bool tree;       /* explore the whole tree, recognise no states: for testing the explorer itself */
