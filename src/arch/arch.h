@@ -58,7 +58,7 @@ struct gort__ctx {
 
 __attribute__((noreturn)) void gort__arch_restart(const struct gort__ctx *from, const struct gort__ctx *to);
 void gort__arch_entry(void); /* where a context made by gort__arch_make begins; never called from C */
-extern uint64_t gort__arch_fp;
+extern uint64_t gort__arch_fp GORT_HIDDEN;
 uint64_t gort__arch_fp_read(void);
 
 #if defined(__x86_64__)

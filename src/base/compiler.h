@@ -17,6 +17,8 @@
 #define GORT_NOINLINE          __attribute__((noinline))
 #define GORT_COLD              __attribute__((cold, noinline))
 #define GORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* For data that other files declare: reached directly, not through the table of a shared library. */
+#define GORT_HIDDEN __attribute__((visibility("hidden")))
 #define GORT_UNUSED            __attribute__((unused))
 
 #define GORT_LINE         64 /* bytes in a cache line */

@@ -66,7 +66,7 @@ void gort__os_thread_stack(void **lo, size_t *size);
  * Ordering: if light() lies between X and Y on one thread, and heavy() between A and B on another,
  * then not both "Y misses A" and "B misses X" happen.
  */
-extern bool gort__os_light_is_full;
+extern bool gort__os_light_is_full GORT_HIDDEN;
 void gort__os_fence_heavy(void);
 
 /* --- signals (linux/signal.c) ----------------------------------------------------------------- */

@@ -5,6 +5,9 @@
  * Why: verbs.h brackets each call with two stores and two looks. Everything unusual (the world is
  * stopped, the P was taken away, the run is over, this is a forked child, this is a thread that
  * never called us) ends up here, so the fast half needs to know none of it.
+ * Where the kernel has no membarrier the light fences of verbs.h would have to be full ones. Instead
+ * of asking each time, every M has GORT_ATT_FENCE set all the time there: each entry and exit comes
+ * here, does the fence, and looks again.
  * A plain thread is attached at its first call: it gets an M without a P whose g0 stands for it in
  * queues of waiters, and is detached when it ends.
  * Threads: the calling thread for itself.
@@ -27,7 +30,8 @@ __attribute__((noreturn)) static void end_thread(struct gort__m *m)
 void gort__attend(struct gort__m *m)
 {
     uint32_t bits;
-    while ((bits = gort__load(&m->attention, ACQUIRE)) != 0) { /* pairs with whoever set the bit */
+    while ((bits = gort__load(&m->attention, ACQUIRE) & ~(uint32_t)GORT_ATT_FENCE) !=
+           0) { /* pairs with whoever set the bit */
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {
@@ -48,7 +52,8 @@ void gort__attend(struct gort__m *m)
 
 void gort__leave_slow(struct gort__m *m)
 {
-    while (gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_NO_RUN) {
+    gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
+    while (gort__load(&m->attention, RELAXED) & ~(uint32_t)(GORT_ATT_NO_RUN | GORT_ATT_FENCE)) {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
         gort__attend(m);
@@ -113,7 +118,7 @@ static struct gort__m *attach(void)
         gort__m_destroy(m);
         return NULL;
     }
-    m->attention = GORT_ATT_NO_RUN;
+    m->attention |= GORT_ATT_NO_RUN;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->all_next = s->plain_ms;
     s->plain_ms = m;
@@ -134,7 +139,7 @@ struct gort__m *gort__enter_plain(void)
     for (;;) {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c and run.c */
-        uint32_t bits = gort__load(&m->attention, RELAXED);
+        uint32_t bits = gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_FENCE;
         if (!bits)
             return m;
         if (bits & GORT_ATT_NO_RUN) {

@@ -57,7 +57,7 @@ static struct gort__g *steal(struct gort__m *m)
                 continue;
             if (GORT_UNLIKELY(gort__sched.fuzz))
                 gort__fuzz_point(m);
-            if (gort__load(&m->attention, RELAXED))
+            if (gort__m_wanted(m))
                 return NULL;
             gort__check(victim);
             struct gort__g *g = gort__runq_steal(&m->p->runq, &victim->runq);
@@ -98,7 +98,7 @@ static struct gort__g *look(struct gort__m *m)
 struct gort__g *gort__find(struct gort__m *m)
 {
     for (;;) {
-        if (gort__load(&m->attention, RELAXED))
+        if (gort__m_wanted(m))
             gort__attend(m);
         if (gort__load(&m->quit, RELAXED) || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
             return NULL;

@@ -32,6 +32,14 @@ static size_t record_bytes(void)
     return GUARD + ALTSTACK + (sizeof(struct gort__m) + page - 1) / page * page;
 }
 
+static void prepare(struct gort__m *m)
+{
+    *m = (struct gort__m){.g = &m->g0, .attention = gort__os_light_is_full ? GORT_ATT_FENCE : 0};
+    m->g0.m = m;
+    m->g0.flags = GORT_G_THREAD;
+    m->g0.state = GORT_G_RUNNING;
+}
+
 struct gort__m *gort__m_make(bool plain)
 {
     char *mem = gort__os_vm_map(record_bytes(), gort__os_page());
@@ -39,11 +47,8 @@ struct gort__m *gort__m_make(bool plain)
         return NULL;
     gort__os_vm_guard(mem, GUARD); /* without one it still works, only an overflow is not noticed */
     struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + ALTSTACK);
+    prepare(m);
     m->plain = plain;
-    m->g = &m->g0;
-    m->g0.m = m;
-    m->g0.flags = GORT_G_THREAD;
-    m->g0.state = GORT_G_RUNNING;
     return m;
 }
 
@@ -65,10 +70,7 @@ static struct gort__m *record_locked(void)
     if (!m)
         return gort__m_make(false);
     gort__sched.free_ms = m->link;
-    *m = (struct gort__m){.g = &m->g0};
-    m->g0.m = m;
-    m->g0.flags = GORT_G_THREAD;
-    m->g0.state = GORT_G_RUNNING;
+    prepare(m);
     return m;
 }
 
@@ -127,7 +129,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
         m->run = s->run;
         gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
         if (s->world_word & 1)
-            m->attention = GORT_ATT_WORLD;
+            m->attention |= GORT_ATT_WORLD;
         m->all_next = s->all_ms;
         s->all_ms = m;
         s->m_count++;
@@ -261,7 +263,7 @@ bool gort__wait_for_locked(struct gort__m *m)
     if (m->p)
         gort__p_handoff(m);
     bool granted = wait_for_grant(m);
-    while (granted && gort__load(&m->attention, RELAXED)) {
+    while (granted && gort__m_wanted(m)) {
         if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)
             return false;
         gort__attend(m);

@@ -23,11 +23,13 @@ typedef bool (*gort__commit)(struct gort__g *g, void *arg);
 
 /* Why an M should look up at its next entry or exit: bits of gort__m.attention. */
 enum gort__attention {
-    GORT_ATT_WORLD = 1,  /* the world is being stopped */
-    GORT_ATT_NO_P = 2,   /* its P was taken away */
-    GORT_ATT_ENDED = 4,  /* the run is over: end the thread, touch nothing else */
-    GORT_ATT_NO_RUN = 8, /* a plain thread: the run it used is over */
-    GORT_ATT_FORKED = 16 /* this is the child of a fork */
+    GORT_ATT_WORLD = 1,   /* the world is being stopped */
+    GORT_ATT_NO_P = 2,    /* its P was taken away */
+    GORT_ATT_ENDED = 4,   /* the run is over: end the thread, touch nothing else */
+    GORT_ATT_NO_RUN = 8,  /* a plain thread: the run it used is over */
+    GORT_ATT_FORKED = 16, /* this is the child of a fork */
+    GORT_ATT_FENCE =
+        32 /* always set where the kernel has no membarrier: every look needs a full fence (entry.c) */
 };
 
 /* At the end of a run: the first of thread and keeper to say so decides. */
@@ -163,13 +165,19 @@ struct gort__sched {
     struct gort__g *loose;        /* single idle Gs */
     struct gort__slab blocks[4];  /* 128, 256, 512, 1024 bytes: copied arguments, keys, exit handlers */
 };
-extern struct gort__sched gort__sched;
+extern struct gort__sched gort__sched GORT_HIDDEN;
 
 enum gort__phase { GORT_PHASE_NONE, GORT_PHASE_STARTING, GORT_PHASE_ON, GORT_PHASE_ENDING };
 
 static inline struct gort__m *gort__m_self(void)
 {
     return gort__arch_self();
+}
+
+/* Somebody wants the M's attention. */
+static inline bool gort__m_wanted(const struct gort__m *m)
+{
+    return (gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_FENCE) != 0;
 }
 
 /*

@@ -105,7 +105,9 @@ struct gort__m *gort__switch_finish(void)
     return arrive();
 }
 
-GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+static inline __attribute__((always_inline)) struct gort__m *switch_to(struct gort__m *m,
+                                                                       struct gort__g *from,
+                                                                       struct gort__g *to)
 {
     from->err = *m->err;
     m->prev = from;
@@ -122,18 +124,23 @@ GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g 
     return arrive();
 }
 
+GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+{
+    return switch_to(m, from, to);
+}
+
 struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
     gort__arch_save_control(&g->ctx);
-    if (GORT_LIKELY(!m->locked_g && !gort__load(&m->attention, RELAXED))) {
+    if (GORT_LIKELY(!m->locked_g && !gort__m_wanted(m))) {
         next = pick(m->p);
         if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
             m->handed = next;
             next = NULL;
         }
     }
-    return gort__switch_to(m, g, next ? next : &m->g0);
+    return switch_to(m, g, next ? next : &m->g0);
 }
 
 /* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
@@ -233,5 +240,5 @@ struct gort__m *gort__yield(struct gort__m *m)
         m->handed = next;
         next = &m->g0;
     }
-    return gort__switch_to(m, g, next);
+    return switch_to(m, g, next);
 }

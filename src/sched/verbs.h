@@ -25,7 +25,7 @@ static inline struct gort__m *gort__enter(void)
     if (GORT_UNLIKELY(!m))
         return gort__enter_plain();
     gort__store(&m->inside, 1, RELAXED);
-    gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
+    gort__compiler_fence(); /* a light one: pairs with world.c:gort__world_stop; see GORT_ATT_FENCE */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
         return gort__enter_plain();
     return m;
@@ -37,7 +37,7 @@ void gort__leave_slow(struct gort__m *m);
 static inline void gort__leave(struct gort__m *m)
 {
     gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
-    gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
+    gort__compiler_fence(); /* a light one: pairs with world.c:gort__world_stop; see GORT_ATT_FENCE */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
         gort__leave_slow(m);
 }

@@ -71,7 +71,7 @@ static bool wait_for_turn(struct gort__m **m)
         *m = gort__yield(*m);
     else
         gort__os_nap(100000);
-    if (gort__load(&(*m)->attention, RELAXED))
+    if (gort__m_wanted(*m))
         gort__attend(*m);
     *m = gort__m_self();
     return !(gort__load(&(*m)->attention, RELAXED) & GORT_ATT_NO_RUN);
