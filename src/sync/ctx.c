@@ -31,6 +31,7 @@ struct gort_ctx {
     int err;                /* atomic; set once, under lock */
     struct gort__lock lock; /* rank GORT_RANK_CTX; guards waiters */
     struct gort__ctx_waiter *waiters;
+    uint64_t run; /* which run they belong to: those of an ended one are gone; guarded by lock */
     int64_t deadline;              /* the earliest of its own and its ancestors'; fixed */
     gort_chan *done;               /* guarded by tree */
     struct gort__timer timer;      /* closes done at the deadline; guarded by tree */
@@ -126,12 +127,23 @@ int gort_ctx_err(const gort_ctx *ctx)
 
 /* --- cancelling ------------------------------------------------------------------------------- */
 
+/* Forgets those who waited when a run ended. Called with the context's lock held. */
+static void forget_gone(gort_ctx *ctx)
+{
+    uint64_t run = gort__load(&gort__sched.run, RELAXED);
+    if (ctx->run != run) {
+        ctx->run = run;
+        ctx->waiters = NULL;
+    }
+}
+
 /* Sets the error of one context and claims those who wait under it. */
 static void cancel_one(gort_ctx *ctx, int err, struct gort__glist *woken)
 {
     int seen = err == -ETIMEDOUT ? -ETIMEDOUT : -ECANCELED;
     gort__lock_take(&ctx->lock, GORT_RANK_CTX);
     gort__store(&ctx->err, err, RELEASE); /* pairs with err_of */
+    forget_gone(ctx);
     for (struct gort__ctx_waiter *w = ctx->waiters; w; w = w->next) {
         if (!gort__claim(w->g))
             continue;
@@ -231,6 +243,7 @@ int gort__ctx_wait_begin(struct gort__ctx_waiter *w, struct gort__g *g)
     w->g = g;
     gort__lock_take(&ctx->lock, GORT_RANK_CTX);
     int err = gort__ctx_refuses(&ctx->ref);
+    forget_gone(ctx);
     if (!err) {
         w->next = ctx->waiters;
         if (w->next)
