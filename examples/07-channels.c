@@ -8,7 +8,6 @@
  */
 #include <gort.h>
 #include <stdio.h>
-#include <string.h>
 
 static void produce(gort_chan *squares)
 {
@@ -34,7 +33,7 @@ static int start(void *arg)
     printf("make %d\n", sum);
 
     int err = gort_chan_send(squares, &sum);
-    printf("one more: %s\n", strerror(-err));
+    printf("one more: %s\n", gort_strerror(err));
     gort_chan_unref(squares); /* the producer's last touch was the close that ended the loop */
     return sum == 385 ? 0 : 1;
 }

@@ -8,7 +8,6 @@
  */
 #include <gort.h>
 #include <stdio.h>
-#include <string.h>
 
 static void count(gort_chan *out, int from, int to)
 {
@@ -48,7 +47,7 @@ static int start(void *arg)
             }
         }
     }
-    printf("%d low and %d high numbers, then: %s\n", lows, highs, strerror(-err));
+    printf("%d low and %d high numbers, then: %s\n", lows, highs, gort_strerror(err));
     gort_chan_unref(low);
     gort_chan_unref(high);
     return lows == 10 && highs == 20 ? 0 : 1;

@@ -8,7 +8,7 @@
 
 static inline void gort__os_fence_light(void)
 {
-    if (GORT_UNLIKELY(gort__os_light_is_full))
+    if (GORT_UNLIKELY(gort__load(&gort__os_light_is_full, RELAXED)))
         gort__fence(SEQ_CST); /* pairs with gort__os_fence_heavy */
     else
         gort__compiler_fence();

@@ -58,7 +58,7 @@ bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
         return false;
     *h = (struct gort__exit_handler){g->handlers, fn, arg};
     g->handlers = h;
-    g->flags |= GORT_G_CLEANUP;
+    gort__g_flag_on(g, GORT_G_CLEANUP);
     return true;
 }
 
@@ -115,13 +115,13 @@ void gort__g_cleanup(struct gort__g *g)
             return;
     while (g->handlers && g->handlers->fn != gort__drop_context);
     if (g->flags & GORT_G_FINALLY) {
-        g->flags &= (uint16_t)~GORT_G_FINALLY;
+        gort__g_flag_off(g, GORT_G_FINALLY);
         gort__callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
     }
     if (g->handlers) { /* the reference on the inherited context: only now is it not in use any more */
         struct gort__exit_handler *h = g->handlers;
         g->handlers = NULL;
-        g->flags &= (uint16_t)~GORT_G_CONTEXT;
+        gort__g_flag_off(g, GORT_G_CONTEXT);
         gort__drop_context(h->arg);
         gort__block_put(h, sizeof *h);
     }

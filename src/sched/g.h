@@ -74,7 +74,7 @@ struct gort__g {
     struct gort__g *link;      /* next in the queue or list that holds it */
     uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
-    uint16_t flags;            /* enum gort__gflag; owner */
+    uint16_t flags;            /* enum gort__gflag; atomic, written by the owner */
     int err;                   /* errno while it is not running; owner */
     struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
     struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD */
@@ -103,6 +103,17 @@ struct gort__g {
 } GORT_ALIGNED_LINE;
 
 _Static_assert(sizeof(struct gort__g) == 256, "a goroutine that has not run costs 256 bytes");
+
+/* Changes flags of a G that the caller owns. Dumps look at them at any time. */
+static inline void gort__g_flag_on(struct gort__g *g, unsigned flags)
+{
+    gort__store(&g->flags, (uint16_t)(g->flags | flags), RELAXED);
+}
+
+static inline void gort__g_flag_off(struct gort__g *g, unsigned flags)
+{
+    gort__store(&g->flags, (uint16_t)(g->flags & ~flags), RELAXED);
+}
 
 /* Changes the state of a G that the caller owns; debug builds check the edge. */
 void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to);

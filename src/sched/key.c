@@ -111,7 +111,7 @@ static struct entry *find_or_make(struct gort__g *g, gort_key key)
     struct leaf **leaf = &g->keys->leaf[key.index / ENTRIES];
     if (!*leaf && !(*leaf = zeroed_block(sizeof **leaf)))
         return NULL;
-    g->flags |= GORT_G_CLEANUP;
+    gort__g_flag_on(g, GORT_G_CLEANUP);
     return &(*leaf)->entry[key.index % ENTRIES];
 }
 
@@ -130,7 +130,7 @@ int gort_key_set(gort_key key, void *value)
         else
             err = -ENOMEM;
         if (m->g->keys)
-            m->g->flags |= GORT_G_CLEANUP;
+            gort__g_flag_on(m->g, GORT_G_CLEANUP);
     }
     gort__leave(m);
     return err;

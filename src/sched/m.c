@@ -34,7 +34,8 @@ static size_t record_bytes(void)
 
 static void prepare(struct gort__m *m)
 {
-    *m = (struct gort__m){.g = &m->g0, .attention = gort__os_light_is_full ? GORT_ATT_FENCE : 0};
+    *m = (struct gort__m){.g = &m->g0,
+                          .attention = gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0};
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
     m->g0.state = GORT_G_RUNNING;
@@ -289,7 +290,7 @@ void gort__p_regain(struct gort__m *m)
         return;
     }
     bool tied = (g->flags & GORT_G_BOUND) != 0;
-    g->flags |= GORT_G_BOUND;
+    gort__g_flag_on(g, GORT_G_BOUND);
     g->bound_m = m;
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__queue_put_locked(g);
@@ -297,7 +298,7 @@ void gort__p_regain(struct gort__m *m)
     if (!wait_for_grant(m))
         return; /* gort__attend sees that the run is over */
     if (!tied) {
-        g->flags &= (uint16_t)~GORT_G_BOUND;
+        gort__g_flag_off(g, GORT_G_BOUND);
         g->bound_m = NULL;
     }
     gort__g_set(g, GORT_G_RUNNING);
@@ -339,7 +340,8 @@ void gort__m_main(void *arg)
     if (gort__load(&m->attention, ACQUIRE) &
         GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_FATE_OPEN;
-        if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL)) { /* pairs with run.c:let_go */
+        if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL) && /* pairs with run.c:let_go */
+            gort__load(&m->fate, ACQUIRE) == GORT_FATE_ORPHAN) {    /* pairs with run.c:let_go: the estate */
             gort__estate_free(&m->estate);
             gort__m_destroy(m);
         }

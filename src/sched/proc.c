@@ -63,8 +63,10 @@ static void evict(struct gort__p *p)
 {
     struct gort__m *m = p->m;
     p->m = NULL;
-    m->owed = true; /* it may have a goroutine in hand: no deadlock before it has seen to that */
-    gort__sched.without_p++;
+    if (!m->owed) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
+        m->owed = true;
+        gort__sched.without_p++;
+    }
     if (m->next_p == p) {
         m->next_p = NULL; /* it finds out when it wakes */
         return;

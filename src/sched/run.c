@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/fatal.h"
+#include "sched/switch_san.h"
 #include "sched/timer.h"
 #include "sched/verbs.h"
 
@@ -108,7 +109,7 @@ static int start(void)
         return -ENOMEM;
     g->fn = (void (*)(void))main_start;
     g->id = s->ids++;
-    g->flags = GORT_G_MAIN;
+    gort__store(&g->flags, (uint16_t)(GORT_G_MAIN), RELAXED);
     gort__g_name(g, "main");
     gort__g_set(g, GORT_G_RUNNABLE);
 
@@ -276,10 +277,26 @@ static void send_away_plain(void)
     }
 }
 
+/* TSan keeps a record of every goroutine that has run; those who are gone without an end must be told to it. */
+static void forget_fibers(void)
+{
+    for (struct gort__chunk *c = gort__sched.gs.chunks; c; c = c->next)
+        for (char *at = c->first; at < c->carved; at += sizeof(struct gort__g)) {
+            struct gort__g *g = (struct gort__g *)(void *)at;
+            bool orphan = false;
+            for (struct gort__m *m = orphans; m; m = m->link)
+                orphan |= (char *)m->estate.chunk[0] == at;
+            if (!orphan)
+                gort__san_forget(g);
+        }
+}
+
 static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
+    if (GORT_TSAN)
+        forget_fibers();
     gort__timer_reset();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)

@@ -126,7 +126,7 @@ void gort_lock_thread(void)
         return;
     struct gort__g *g = m->g;
     if (!(g->flags & GORT_G_THREAD) && g->lock_depth++ == 0) {
-        g->flags |= GORT_G_BOUND;
+        gort__g_flag_on(g, GORT_G_BOUND);
         g->bound_m = m;
         m->locked_g = g;
     }
@@ -143,7 +143,7 @@ void gort_unlock_thread(void)
         if (!g->lock_depth)
             gort__fatal("gort_unlock_thread without gort_lock_thread");
         if (--g->lock_depth == 0) {
-            g->flags &= (uint16_t)~GORT_G_BOUND;
+            gort__g_flag_off(g, GORT_G_BOUND);
             g->bound_m = NULL;
             m->locked_g = NULL;
         }

@@ -201,7 +201,7 @@ void gort__g_name(struct gort__g *g, const char *name)
     for (size_t i = 0; i < n; i++)
         gort__store(&g->name[i], name[i], RELAXED);
     gort__store(&g->name[n], '\0', RELAXED);
-    g->flags |= GORT_G_NAMED;
+    gort__g_flag_on(g, GORT_G_NAMED);
 }
 
 /* What only some starts need: a name, a stack of another size. 0 or -errno. */
@@ -241,7 +241,7 @@ static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
         return false;
     gort__ref_take(context);
     g->context = context;
-    g->flags |= GORT_G_CONTEXT;
+    gort__g_flag_on(g, GORT_G_CONTEXT);
     return true;
 }
 
@@ -253,7 +253,7 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
         return NULL;
     gort__check(g->state == GORT_G_IDLE);
     g->ctx.pc = NULL;
-    g->flags = nargs > 1 ? GORT_G_WORDS : 0;
+    gort__store(&g->flags, (uint16_t)(nargs > 1 ? GORT_G_WORDS : 0), RELAXED);
     g->stack = NULL;
     g->err = 0;
     g->fn = fn;
@@ -308,7 +308,7 @@ int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args,
         return -ENOMEM;
     g->arg[3] = (uintptr_t)done;
     g->arg[4] = (uintptr_t)done_arg;
-    g->flags |= GORT_G_FINALLY | GORT_G_CLEANUP | GORT_G_WORDS;
+    gort__g_flag_on(g, GORT_G_FINALLY | GORT_G_CLEANUP | GORT_G_WORDS);
     publish(m, g);
     return 0;
 }
@@ -319,7 +319,7 @@ int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]
     if (!g)
         return -ENOMEM;
     g->copy = block;
-    g->flags |= GORT_G_CLEANUP;
+    gort__g_flag_on(g, GORT_G_CLEANUP);
     publish(m, g);
     return 0;
 }

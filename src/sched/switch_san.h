@@ -32,6 +32,16 @@ GORT_SAN_INLINE void gort__san_fiber_free(struct gort__g *g)
     g->sanitizer = NULL;
 }
 
+/* The end of a run: a G that will never be resumed. */
+GORT_SAN_INLINE void gort__san_forget(struct gort__g *g)
+{
+#if GORT_TSAN
+    if (g->sanitizer && g->state != GORT_G_IDLE && g->state != GORT_G_DEAD)
+        __tsan_destroy_fiber(g->sanitizer);
+#endif
+    (void)g;
+}
+
 /* Right before the switch. */
 GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {

@@ -31,12 +31,12 @@ struct gort_ctx {
     int err;                /* atomic; set once, under lock */
     struct gort__lock lock; /* rank GORT_RANK_CTX; guards waiters */
     struct gort__ctx_waiter *waiters;
-    uint64_t run; /* which run they belong to: those of an ended one are gone; guarded by lock */
-    int64_t deadline;              /* the earliest of its own and its ancestors'; fixed */
-    gort_chan *done;               /* guarded by tree */
-    struct gort__timer timer;      /* closes done at the deadline; guarded by tree */
-    uint64_t timed;                /* the run in which timer was set, 0: none; guarded by tree */
-    gort_ctx *parent;              /* a reference; fixed */
+    uint64_t run;             /* which run they belong to: those of an ended one are gone; guarded by lock */
+    int64_t deadline;         /* the earliest of its own and its ancestors'; fixed */
+    gort_chan *done;          /* guarded by tree */
+    struct gort__timer timer; /* closes done at the deadline; guarded by tree */
+    uint64_t timed;           /* the run in which timer was set, 0: none; guarded by tree */
+    gort_ctx *parent;         /* a reference; fixed */
     gort_ctx *child, *next, *prev; /* the first child, and the siblings; guarded by tree */
 };
 
@@ -282,9 +282,9 @@ gort_ctx *gort_ctx_use(gort_ctx *ctx)
     gort_ctx *former = g->flags & GORT_G_CONTEXT ? gort__ctx_of(g->context) : NULL;
     g->context = ctx ? &ctx->ref : NULL;
     if (ctx)
-        g->flags |= GORT_G_CONTEXT;
+        gort__g_flag_on(g, GORT_G_CONTEXT);
     else
-        g->flags &= (uint16_t)~GORT_G_CONTEXT;
+        gort__g_flag_off(g, GORT_G_CONTEXT);
     gort__leave(m);
     return former;
 }

@@ -36,6 +36,7 @@ static void worker(void *arg)
 {
     struct work work = {arg, false};
     struct job job;
+    /* Without memory for the handler, a job that calls gort_exit costs a worker. */
     bool guarded = gort_on_exit(replace, &work) == 0;
     gort_ctx_use(NULL); /* jobs of all kinds pass here: none of their contexts must stop the worker */
     while (gort_chan_recv(work.pool->gort_priv_jobs, &job) == 1) {
@@ -43,7 +44,8 @@ static void worker(void *arg)
         gort_ctx_use(NULL);
     }
     work.over = true;
-    (void)guarded; /* without memory for the handler a job that calls gort_exit costs a worker */
+    if (guarded)
+        gort_exit(); /* the handler looks at this frame, so it must not be left before */
 }
 
 int gort_pool_init(gort_pool *pool, int workers, size_t queue)

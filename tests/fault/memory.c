@@ -74,7 +74,9 @@ TEST_GO(go_is_refused_and_works_again, .procs = "1,4", .fuzz = true)
         atomic_store(&counter, 0);
         long n = start_until_refused();
         CHECK_GT(n, 300);
-        CHECK_EQ(gort_go(wait_at_gate, NULL), -ENOMEM); /* still */
+        int again = gort_go(wait_at_gate, NULL); /* perhaps another P has given one back meanwhile */
+        CHECK(again == 0 || again == -ENOMEM);
+        n += again == 0;
         while (atomic_load(&counter) < n)               /* whoever could be started can run */
             gort_yield();
         gort_wg_done(&gate);

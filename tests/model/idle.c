@@ -21,7 +21,6 @@
 #pragma weak gort__os_altstack_set
 #pragma weak gort__os_errno
 #pragma weak gort__os_fence_heavy
-#pragma weak gort__os_light_is_full
 #pragma weak gort__os_nap
 #pragma weak gort__os_thread_id
 #pragma weak gort__os_thread_yield
@@ -40,19 +39,20 @@
 #include "sched/m.c"
 #include "sched/park.c"
 
-#define MS 3   /* Ms that are there from the start */
+#define MS   3 /* Ms that are there from the start */
 #define MADE 2 /* more Ms, made on demand */
-#define PS 3
-#define GS 3
+#define PS   3
+#define GS   3
 
 struct gort__sched gort__sched;
+bool gort__os_light_is_full GORT_HIDDEN;
 _Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[MS + MADE]; /* the first is the publisher's; the last have no thread yet */
 static struct gort__p ps[PS];
 static struct gort__g gs[GS];
 static struct {
     uint32_t published, ran[GS], computing;
-    bool for_ever[GS]; /* this one never returns */
+    bool for_ever[GS];    /* this one never returns */
     uint32_t begun[MADE]; /* threads made on demand */
     int64_t now;
 } book; /* what the threads did; written between steps only */
@@ -114,9 +114,7 @@ void *gort__os_vm_map(size_t size, size_t align)
     (void)size, (void)align;
     model_cut(); /* more threads on demand than the model has */
 }
-void gort__deadlock_check_locked(void)
-{
-}
+void gort__deadlock_check_locked(void) {}
 void gort__keeper_wake_locked(void)
 {
     struct gort__m *m = gort__sched.wanted_ms;
@@ -291,7 +289,8 @@ static void all_done(void)
     for (struct gort__p *p = s->idle_ps; p; p = p->link)
         idle++;
     if (missing && book.computing < (uint32_t)s->procs)
-        model_fail("lost wake-up: %u goroutines wait, %u of %d Ps compute", missing, book.computing, s->procs);
+        model_fail("lost wake-up: %u goroutines wait, %u of %d Ps compute", missing, book.computing,
+                   s->procs);
     MODEL_ASSERT(s->spinning == 0);
     MODEL_ASSERT(s->idle_count == idle && idle + book.computing == (uint32_t)s->procs);
     MODEL_ASSERT(s->queued == s->queue.n);
@@ -302,10 +301,12 @@ static void all_done(void)
 static const struct model one = {.setup = two, .threads = {readies_one, m1, made0}, .final = all_done};
 static const struct model both = {.setup = two, .threads = {readies_two, m1, made0}, .final = all_done};
 static const struct model list = {.setup = two, .threads = {readies_list, m1, made0}, .final = all_done};
-static const struct model waits = {.setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done};
+static const struct model waits = {
+    .setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done};
 static const struct model plain = {
     .setup = two_plain, .threads = {plain_readies_two, m1, made0, made1}, .final = all_done};
-static const struct model busy = {.setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
+static const struct model busy = {
+    .setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
 static const struct model gives_up = {
     .setup = three_for_ever, .threads = {readies_two, m1, hands_off, made0}, .final = all_done};
 
@@ -327,41 +328,41 @@ TEST(inside_list)
     check(list, "a list from inside", MODEL_TSO, 0);
     check(list, "a list from inside", MODEL_WEAK, 0);
 }
-TEST(inside_two)
+TEST(inside_two, .timeout = 180)
 {
     check(both, "two from inside", MODEL_TSO, 4);
     check(both, "two from inside", MODEL_WEAK, 3);
 }
-TEST(inside_waits)
+TEST(inside_waits, .timeout = 180)
 {
     check(waits, "two from inside, then waits", MODEL_TSO, 3);
     check(waits, "two from inside, then waits", MODEL_WEAK, 3);
 }
-TEST(plain_thread)
+TEST(plain_thread, .timeout = 180)
 {
     check(plain, "two from a plain thread", MODEL_TSO, 3);
-    check(plain, "two from a plain thread", MODEL_WEAK, 3);
+    check(plain, "two from a plain thread", MODEL_WEAK, 2);
 }
-TEST(plain_thread_busy)
+TEST(plain_thread_busy, .timeout = 180)
 {
     struct model m = plain;
     m.setup = two_plain_for_ever;
     check(m, "two from a plain thread, one computes for ever", MODEL_TSO, 3);
     check(m, "two from a plain thread, one computes for ever", MODEL_WEAK, 3);
 }
-TEST(three_ps)
+TEST(three_ps, .timeout = 180)
 {
     check(busy, "three Ps, one computes for ever", MODEL_TSO, 3);
 }
-TEST(three_ps_weak)
+TEST(three_ps_weak, .timeout = 180)
 {
     check(busy, "three Ps, one computes for ever", MODEL_WEAK, 2);
 }
-TEST(handoff)
+TEST(handoff, .timeout = 180)
 {
     check(gives_up, "three Ps, one is handed off", MODEL_TSO, 3);
 }
-TEST(handoff_weak)
+TEST(handoff_weak, .timeout = 180)
 {
     check(gives_up, "three Ps, one is handed off", MODEL_WEAK, 2);
 }
@@ -391,7 +392,8 @@ TEST(mutation_publish_weak)
 {
     struct model m = one;
     m.memory = MODEL_WEAK;
-    model_catch(&m, "no fence before the look at idle Ps", "gort__wake_if_idle", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&m, "no fence before the look at idle Ps", "gort__wake_if_idle", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
 }
 TEST(mutation_stop_spinning_weak)
 {

@@ -250,12 +250,14 @@ static void check_both(struct model m, const char *name)
 
 static const struct model fill = {
     .setup = setup, .threads = {owner_fills_and_drains, thief}, .final = nothing_left};
-static const struct model cycle = {.setup = setup_3, .threads = {owner_cycles, thief_twice}, .final = nothing_left};
+static const struct model cycle = {
+    .setup = setup_3, .threads = {owner_cycles, thief_twice}, .final = nothing_left};
 static const struct model overflow = {
     .setup = setup_full, .threads = {owner_overflows, thief_twice}, .final = each_once};
 static const struct model chain = {
     .setup = setup_full, .threads = {owner_takes, thief_drains, thief_of_thief}, .final = each_once};
-static const struct model next = {.setup = setup_next, .threads = {owner_next, thief_next}, .final = nothing_left};
+static const struct model next = {
+    .setup = setup_next, .threads = {owner_next, thief_next}, .final = nothing_left};
 
 TEST(fill_and_drain)
 {
@@ -273,23 +275,24 @@ TEST(next)
 {
     check_both(next, "next");
 }
-TEST(fill_two_thieves)
+TEST(fill_two_thieves, .timeout = 180)
 {
     struct model m = fill;
     m.threads[2] = thief_two;
     check_both(m, "fill, two thieves");
 }
-TEST(cycle_two_thieves)
+TEST(cycle_two_thieves, .timeout = 180)
 {
     struct model m = {.setup = setup_3, .threads = {owner_cycles_once, thief, thief_two}, .final = each_once};
     check_both(m, "cycle, two thieves");
 }
-TEST(overflow_two_thieves)
+TEST(overflow_two_thieves, .timeout = 180)
 {
-    struct model m = {.setup = setup_full, .threads = {owner_overflows_once, thief, thief_two}, .final = each_once};
+    struct model m = {
+        .setup = setup_full, .threads = {owner_overflows_once, thief, thief_two}, .final = each_once};
     check_both(m, "overflow, two thieves");
 }
-TEST(next_two_thieves)
+TEST(next_two_thieves, .timeout = 180)
 {
     struct model m = next;
     m.threads[2] = thief_two;

@@ -30,17 +30,15 @@ void model_fence(enum model_order order, const char *func, const char *text);
 #define MODEL_WORD(p, v) ((uint64_t)(MODEL_TYPE(p))(v))
 /* A block, because a mere cast whose value nobody uses would be warned about. */
 #define MODEL_RMW(k, p, v, o)                                                                                \
-    ({ (MODEL_TYPE(p))model_rmw(k, (p), sizeof *(p), MODEL_WORD(p, v), o, __func__, #p); })
+    ({ (MODEL_TYPE(p)) model_rmw(k, (p), sizeof *(p), MODEL_WORD(p, v), o, __func__, #p); })
 
-#define gort__load(p, order)                                                                                 \
-    ((MODEL_TYPE(p))model_load((p), sizeof *(p), MODEL_##order, __func__, #p))
-#define gort__store(p, v, order)                                                                             \
-    model_store((p), sizeof *(p), MODEL_WORD(p, v), MODEL_##order, __func__, #p)
-#define gort__xchg(p, v, order) MODEL_RMW(MODEL_XCHG, p, v, MODEL_##order)
-#define gort__add(p, v, order)  MODEL_RMW(MODEL_ADD, p, v, MODEL_##order)
-#define gort__sub(p, v, order)  MODEL_RMW(MODEL_SUB, p, v, MODEL_##order)
-#define gort__or(p, v, order)   MODEL_RMW(MODEL_OR, p, v, MODEL_##order)
-#define gort__and(p, v, order)  MODEL_RMW(MODEL_AND, p, v, MODEL_##order)
+#define gort__load(p, order)     ((MODEL_TYPE(p))model_load((p), sizeof *(p), MODEL_##order, __func__, #p))
+#define gort__store(p, v, order) model_store((p), sizeof *(p), MODEL_WORD(p, v), MODEL_##order, __func__, #p)
+#define gort__xchg(p, v, order)  MODEL_RMW(MODEL_XCHG, p, v, MODEL_##order)
+#define gort__add(p, v, order)   MODEL_RMW(MODEL_ADD, p, v, MODEL_##order)
+#define gort__sub(p, v, order)   MODEL_RMW(MODEL_SUB, p, v, MODEL_##order)
+#define gort__or(p, v, order)    MODEL_RMW(MODEL_OR, p, v, MODEL_##order)
+#define gort__and(p, v, order)   MODEL_RMW(MODEL_AND, p, v, MODEL_##order)
 #define gort__cas(p, expected, v, order)                                                                     \
     model_cas((p), sizeof *(p), (expected), MODEL_WORD(p, v), MODEL_##order, __func__, #p)
 #define gort__fence(order)     model_fence(MODEL_##order, __func__, #order)

@@ -179,7 +179,7 @@ TEST_GO(there_are_256, .procs = "1,2")
 
 TEST_GO(values_are_freed, .procs = "1")
 {
-    if (test_under_valgrind() || test_under_emulator())
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
         SKIP("memory is counted differently here");
     for (int i = 0; i < GORT_KEYS_MAX; i++)
         CHECK_EQ(gort_key_create(&all[i], NULL), 0);

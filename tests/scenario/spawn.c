@@ -118,8 +118,8 @@ TEST_GO(a_million_in_a_row_reuse_one, .procs = "1,2")
     gort_wg_wait(&last_one);
     CHECK_EQ(depth_left, 0);
     CHECK(rss_early);
-    if (!test_under_valgrind() && !test_under_emulator())
-        CHECK_LT(test_rss_kb(), rss_early + (test_under_sanitizer() ? 16384 : 1024));
+    if (!test_under_valgrind() && !test_under_emulator() && !test_under_sanitizer())
+        CHECK_LT(test_rss_kb(), rss_early + 1024);
 }
 
 /* --- each once -------------------------------------------------------------------------------- */
@@ -398,7 +398,7 @@ TEST_GO(copies_any_size, .procs = "1,4", .fuzz = true)
 
 TEST_GO(copies_are_freed, .procs = "1")
 {
-    if (test_under_valgrind() || test_under_emulator())
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
         SKIP("memory is counted differently here");
     char block[GORT_GO_COPY_MAX] = {0};
     long early = 0, n = test_scaled(200000, 20000);

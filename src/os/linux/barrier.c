@@ -29,15 +29,15 @@ static long membarrier(int command)
 
 void gort__barrier_init(void)
 {
-    gort__os_light_is_full = gort__os_force.no_membarrier ||
-                             membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
-                             membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+    bool full = gort__os_force.no_membarrier || membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
+                membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+    gort__store(&gort__os_light_is_full, full, RELAXED);
 }
 
 void gort__os_fence_heavy(void)
 {
     gort__fence(SEQ_CST); /* pairs with gort__os_fence_light */
-    if (gort__os_light_is_full)
+    if (gort__load(&gort__os_light_is_full, RELAXED))
         return;
     int saved = errno;
     /* The fast one can fail for want of memory; the slow one waits some milliseconds but needs none. */

@@ -27,11 +27,11 @@
 #include <time.h>
 #include <ucontext.h>
 
-#define STACK      (64 << 10)
-#define DEPTH_MAX  4
-#define REGIONS    16
-#define STEPS_MAX  20000
-#define CHOICES    16
+#define STACK     (64 << 10)
+#define DEPTH_MAX 4
+#define REGIONS   16
+#define STEPS_MAX 20000
+#define CHOICES   16
 
 /* What a thread is about to do. */
 struct op {
@@ -57,10 +57,10 @@ struct thread {
     int pending;
     bool woken;
     struct entry buffer[DEPTH_MAX];
-    jmp_buf at;       /* where it stopped */
-    char *frame;      /* the part of its stack in use: from here ... */
-    char *base;       /* ... to here; the rest is the same in all executions */
-    jmp_buf start;    /* where it begins */
+    jmp_buf at;    /* where it stopped */
+    char *frame;   /* the part of its stack in use: from here ... */
+    char *base;    /* ... to here; the rest is the same in all executions */
+    jmp_buf start; /* where it begins */
     void (*fn)(void);
     ucontext_t first; /* used once */
     char *stack;
@@ -98,10 +98,10 @@ static struct {
     struct region regions[REGIONS], quiet[REGIONS];
     int count, quiets;
     struct node *path;
-    int length;      /* of path */
+    int length; /* of path */
     bool tracing;
-    bool mutated;    /* the operation to spoil was met */
-    uint64_t *seen;  /* fingerprints, open addressing, 0 is free */
+    bool mutated;   /* the operation to spoil was met */
+    uint64_t *seen; /* fingerprints, open addressing, 0 is free */
     size_t seen_size, seen_count;
     struct model_result result;
 } x;
@@ -559,7 +559,8 @@ static struct model_result timed(const struct model *m, const char *name, bool e
     if (m->preemptions || r.cut)
         snprintf(bound, sizeof bound, " (preemptions <= %d, %" PRIu64 " cut)", m->preemptions, r.cut);
     test_log("%s, %s: %" PRIu64 " executions, %" PRIu64 " states, %" PRIu64 " steps, %.2f s%s%s%s", name,
-             memory_names[m->memory], r.executions, r.states, r.steps, seconds, bound, r.failed ? ": " : "", r.why);
+             memory_names[m->memory], r.executions, r.states, r.steps, seconds, bound, r.failed ? ": " : "",
+             r.why);
     return r;
 }
 

@@ -12,7 +12,7 @@
  * All state that threads share or that outlives a step lies in memory announced with model_memory() in setup:
  * it is put back before each execution and is part of the state's fingerprint. Locals of threads are found on
  * their stacks.
- * Threads: one OS thread; the model's threads are contexts in it. Sanitizers are not supported (MODEL_NEEDS).
+ * Threads: one OS thread; the model's threads are contexts in it. With ASan and TSan cases are skipped.
  */
 #ifndef GORT_TEST_MODEL_EXPLORE_H
 #define GORT_TEST_MODEL_EXPLORE_H
@@ -37,7 +37,7 @@ void model_fence_after_rmw(const char *func);
 uint32_t model_random(uint32_t n);
 
 enum model_memory_kind {
-    MODEL_TSO,  /* x86: a FIFO of stores a thread; read-modify-writes and SEQ_CST fences wait until it is empty */
+    MODEL_TSO, /* x86: a FIFO of stores a thread; read-modify-writes and SEQ_CST fences wait until it is empty */
     MODEL_WEAK, /* towards ARM: stores overtake each other unless RELEASE; a read-modify-write's own store can be
                    late too, until the next full fence (gort__arch_fence_after_rmw is one here) */
     MODEL_SC    /* no buffers at all */
@@ -67,8 +67,8 @@ enum model_mutation_kind {
     MODEL_NOT_A_FENCE /* a read-modify-write does not wait for its store to be seen, also with MODEL_TSO */
 };
 struct model_mutation {
-    const char *func;            /* the function it stands in */
-    enum model_op_kind op;       /* all operations of this kind there */
+    const char *func;      /* the function it stands in */
+    enum model_op_kind op; /* all operations of this kind there */
     enum model_mutation_kind kind;
 };
 

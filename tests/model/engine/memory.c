@@ -133,7 +133,8 @@ static bool rmw_enabled(const struct thread *t)
         return false;
     if (x.model->memory == MODEL_WEAK && !releases(o->order))
         return t->pending < x.depth && !has_pending(t, o->p, false);
-    return t->pending == 0; /* so a pending one never waits for an older store, and nobody waits in a circle */
+    return t->pending ==
+           0; /* so a pending one never waits for an older store, and nobody waits in a circle */
 }
 
 /* In how many ways t can go on now; 0: not at all. */
@@ -195,7 +196,8 @@ uint64_t model_load(const void *p, unsigned size, enum model_order order, const 
     return word_read(p, size);
 }
 
-void model_store(void *p, unsigned size, uint64_t v, enum model_order order, const char *func, const char *text)
+void model_store(void *p, unsigned size, uint64_t v, enum model_order order, const char *func,
+                 const char *text)
 {
     v = word_mask(size, v);
     if (is_quiet(p)) {

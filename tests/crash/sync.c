@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sync.c - misuse of channels, locks, contexts and groups: one line that says what and who, the dump, abort; J2, H5,
+ * H6, I1.
+ */
+#include <gort.h>
+
+#include "base/compiler.h" /* GORT_ASAN, GORT_TSAN */
+#include "test.h"
+
+static int (*chosen)(void);
+
+static void call_chosen(void *unused)
+{
+    (void)unused;
+    chosen();
+}
+
+/* In a goroutine with a name, so that the message can tell it. */
+static int run_chosen(void *unused)
+{
+    gort_attr attr = {.name = "culprit"};
+    gort_wg never = {0};
+    gort_wg_add(&never, 1);
+    if (gort_go_with(&attr, call_chosen, unused))
+        return 1;
+    return gort_wg_wait(&never);
+}
+
+#define WHO "\\[goroutine [0-9]+ \\(culprit\\)\\]$\ngoroutine 1 \\(main\\)"
+
+/* MISUSE(name, message) { the call }: dies with the message, the goroutine and the dump. */
+#define MISUSE(case_name, message)                                                                           \
+    static int misuse_##case_name(void);                                                                     \
+    TEST(case_name, .crash = "fatal: " message ".*" WHO)                                                     \
+    {                                                                                                        \
+        chosen = misuse_##case_name;                                                                         \
+        gort_run(run_chosen, NULL);                                                                          \
+    }                                                                                                        \
+    static int misuse_##case_name(void)
+
+static int value;
+static gort_mutex mu;
+static gort_rwmutex rw;
+
+/* --- channels ---------------------------------------------------------------------------------------- */
+
+MISUSE(send_to_null, "gort_chan_send: NULL channel")
+{
+    return gort_chan_send(NULL, &value);
+}
+
+MISUSE(recv_from_null, "gort_chan_recv: NULL channel")
+{
+    return gort_chan_recv(NULL, &value);
+}
+
+MISUSE(try_send_to_null, "gort_chan_send: NULL channel")
+{
+    return gort_chan_send_until(NULL, &value, GORT_TRY);
+}
+
+MISUSE(try_recv_from_null, "gort_chan_recv: NULL channel")
+{
+    return gort_chan_recv_until(NULL, &value, GORT_TRY);
+}
+
+MISUSE(close_null, "gort_chan_close: NULL channel")
+{
+    return gort_chan_close(NULL);
+}
+
+MISUSE(select_without_op, "gort_select: case 1 has op 0")
+{
+    gort_case cases[] = {{.op = GORT_RECV}, {.op = 0}};
+    return gort_select(cases, 2, GORT_TRY);
+}
+
+/* --- locks ------------------------------------------------------------------------------------------- */
+
+MISUSE(unlock_of_unlocked, "gort_mutex_unlock: .*not locked")
+{
+    gort_mutex_unlock(&mu);
+    return 0;
+}
+
+MISUSE(unlock_twice, "gort_mutex_unlock: .*not locked")
+{
+    gort_mutex_lock(&mu);
+    gort_mutex_unlock(&mu);
+    gort_mutex_unlock(&mu);
+    return 0;
+}
+
+MISUSE(write_unlock_of_unlocked, "gort_rwmutex_unlock: no writer")
+{
+    gort_rwmutex_unlock(&rw);
+    return 0;
+}
+
+MISUSE(read_unlock_of_unlocked, "gort_rwmutex_runlock: no reader")
+{
+    gort_rwmutex_runlock(&rw);
+    return 0;
+}
+
+MISUSE(write_unlock_of_read_locked, "gort_rwmutex_unlock: no writer")
+{
+    gort_rwmutex_rlock(&rw);
+    gort_rwmutex_unlock(&rw);
+    return 0;
+}
+
+MISUSE(read_unlock_of_write_locked, "gort_rwmutex_runlock: no reader")
+{
+    gort_rwmutex_lock(&rw);
+    gort_rwmutex_runlock(&rw);
+    return 0;
+}
+
+MISUSE(write_unlock_twice, "gort_rwmutex_unlock: no writer")
+{
+    gort_rwmutex_lock(&rw);
+    gort_rwmutex_unlock(&rw);
+    gort_rwmutex_unlock(&rw);
+    return 0;
+}
+
+MISUSE(read_unlock_once_too_often, "gort_rwmutex_runlock: no reader")
+{
+    gort_rwmutex_rlock(&rw);
+    gort_rwmutex_rlock(&rw);
+    gort_rwmutex_runlock(&rw);
+    gort_rwmutex_runlock(&rw);
+    gort_rwmutex_runlock(&rw);
+    return 0;
+}
+
+MISUSE(wait_without_the_mutex, "gort_(mutex_unlock|cond_wait): .*not locked")
+{
+    gort_cond cond = {0};
+    return gort_cond_wait(&cond, &mu);
+}
+
+/* --- the rest ---------------------------------------------------------------------------------------- */
+
+MISUSE(count_below_zero, "gort_wg: .*below zero")
+{
+    gort_wg wg = {0};
+    gort_wg_add(&wg, 1);
+    gort_wg_done(&wg);
+    gort_wg_done(&wg);
+    return 0;
+}
+
+MISUSE(count_too_large, "gort_wg: .*too large")
+{
+    gort_wg wg = {0};
+    gort_wg_add(&wg, INT32_MAX);
+    gort_wg_add(&wg, 1);
+    return 0;
+}
+
+MISUSE(wait_group_without_function, "gort_wg_go: NULL function")
+{
+    gort_wg wg = {0};
+    return gort_wg_go(&wg, NULL, NULL);
+}
+
+MISUSE(once_without_function, "gort_once_do: NULL function")
+{
+    gort_once once = {0};
+    return gort_once_do(&once, NULL, NULL);
+}
+
+MISUSE(negative_permits, "gort_sem_init: -1 permits")
+{
+    gort_sem sem;
+    gort_sem_init(&sem, -1);
+    return 0;
+}
+
+MISUSE(barrier_for_nobody, "gort_barrier_init: for 0")
+{
+    gort_barrier barrier;
+    gort_barrier_init(&barrier, 0);
+    return 0;
+}
+
+MISUSE(barrier_without_init, "gort_barrier_wait: without gort_barrier_init")
+{
+    gort_barrier barrier = {0};
+    return gort_barrier_wait(&barrier);
+}
+
+MISUSE(cancel_null, "gort_ctx_cancel: NULL context")
+{
+    gort_ctx_cancel(NULL, 0);
+    return 0;
+}
+
+static int succeed(void *unused)
+{
+    (void)unused;
+    return 0;
+}
+
+MISUSE(group_without_init, "gort_group_go: without gort_group_init")
+{
+    gort_group group = {0};
+    return gort_group_go(&group, succeed, NULL);
+}
+
+MISUSE(group_without_function, "gort_group_go: NULL function")
+{
+    gort_group group;
+    return gort_group_init(&group, NULL) || gort_group_go(&group, NULL, NULL);
+}
+
+/* --- waiting where nobody can wait --------------------------------------------------------------------- */
+
+TEST(recv_outside_of_runs, .crash = "fatal: gort_chan_recv: would wait, but no run is on")
+{
+    gort_chan_recv(gort_chan_new(0, 0), NULL);
+}
+
+TEST(timed_recv_outside_of_runs, .crash = "fatal: gort_chan_recv: would wait, but no run is on")
+{
+    gort_chan_recv_until(gort_chan_new(0, 0), NULL, gort_in(GORT_MS));
+}
+
+TEST(select_outside_of_runs, .crash = "fatal: gort_select: would wait, but no run is on")
+{
+    gort_select(NULL, 0, GORT_FOREVER);
+}
+
+TEST(lock_outside_of_runs, .crash = "fatal: gort_mutex_lock: would wait, but no run is on")
+{
+    gort_mutex_lock(&mu);
+    gort_mutex_lock(&mu);
+}
+
+TEST(acquire_outside_of_runs, .crash = "fatal: gort_sem_acquire: would wait, but no run is on")
+{
+    gort_sem sem = {0};
+    gort_sem_acquire(&sem);
+}
+
+TEST(unlock_outside_of_runs, .crash = "fatal: gort_mutex_unlock: .*not locked")
+{
+    gort_mutex_unlock(&mu);
+}
+
+TEST(null_channel_outside_of_runs, .crash = "fatal: gort_chan_send: NULL channel")
+{
+    gort_chan_send(NULL, &value);
+}
+
+/* --- alone ------------------------------------------------------------------------------------------- */
+
+TEST_GO(nothing_to_select_and_nobody_else, .crash = "fatal: all goroutines are asleep - deadlock!\nselect \\(no cases\\)")
+{
+    gort_select(NULL, 0, GORT_FOREVER);
+}
+
+TEST_GO(nobody_sends, .crash = "fatal: all goroutines are asleep - deadlock!\nchan receive")
+{
+    gort_chan_recv(gort_chan_new(0, 0), NULL);
+}
+
+TEST_GO(locked_twice, .crash = "fatal: all goroutines are asleep - deadlock!\nwaiting: mutex")
+{
+    gort_mutex_lock(&mu);
+    gort_mutex_lock(&mu);
+}
+
+/* --- what only debug builds see ------------------------------------------------------------------------ */
+
+#if GORT_CHECKS
+MISUSE(a_duration_for_a_deadline, "gort_chan_recv: the deadline 5000000 lies before the start of the run")
+{
+    return gort_chan_recv_until(gort_chan_new(0, 0), NULL, 5 * GORT_MS);
+}
+
+MISUSE(a_duration_for_a_deadline_of_a_lock, "gort_mutex_lock: the deadline 0 lies before")
+{
+    gort_mutex_lock(&mu);
+    return gort_mutex_lock_until(&mu, 0);
+}
+
+MISUSE(a_duration_for_a_deadline_of_a_select, "gort_select: the deadline 1000 lies before")
+{
+    return gort_select(NULL, 0, 1000);
+}
+
+MISUSE(a_duration_for_a_deadline_of_a_permit, "gort_sem_acquire: the deadline 1000 lies before")
+{
+    gort_sem sem = {0};
+    return gort_sem_acquire_until(&sem, 1000);
+}
+
+#if !GORT_ASAN && !GORT_TSAN /* they say it in their own words */
+MISUSE(a_freed_channel, "gort_chan_send: this channel was freed")
+{
+    gort_chan *ch = gort_chan_new(sizeof(int), 1);
+    gort_chan_unref(ch);
+    return gort_chan_send(ch, &value);
+}
+#endif
+#endif
