@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
+#include "base/ref.h"
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 

@@ -11,7 +11,6 @@
 
 #include "arch/arch.h"
 #include "base/atomic.h"
-#include "base/ref.h"
 #include "mem/stack.h"
 
 /* Each state says who owns the record and its stack. state.c has the table of legal changes. */
@@ -53,13 +52,14 @@ enum gort__gflag {
     GORT_G_NAMED = 8,    /* name is set */
     GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
     GORT_G_WORDS = 32,   /* fn takes more than one word */
-    GORT_G_CONTEXT = 64, /* context is set */
+    GORT_G_CONTEXT = 64, /* scope is set */
     GORT_G_FINALLY = 128 /* arg[3] is a function to call with arg[4] at its end */
 };
 
 struct gort__m;
 struct gort__exit_handler;
 struct gort__keys;
+struct gort__scope;
 
 /* A piece of the global queue; described in its first G. */
 struct gort__segment {
@@ -87,7 +87,7 @@ struct gort__g {
     uintptr_t arg[6];
 
     /* Rarely used. */
-    struct gort__ref *context;           /* the context in use, inherited; valid with GORT_G_CONTEXT */
+    struct gort__scope *scope;           /* of the context in use, inherited; valid with GORT_G_CONTEXT */
     char name[32];                       /* valid with GORT_G_NAMED; read by dumps at any time */
     struct gort__m *bound_m;             /* with GORT_G_BOUND */
     struct gort__keys *keys;             /* goroutine-local values, NULL without any */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/fatal.h"
+#include "sched/scope.h"
 #include "sched/verbs.h"
 
 #define BATCH     64
@@ -236,11 +237,11 @@ static GORT_NOINLINE void publish_plain(struct gort__g *g)
 /* The context in use, with a reference that lasts until g ends. False: no memory. */
 static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
 {
-    struct gort__ref *context = from->context;
-    if (!gort__g_at_end(g, gort__drop_context, context))
+    struct gort__scope *scope = from->scope;
+    if (!gort__g_at_end(g, gort__drop_context, &scope->ref))
         return false;
-    gort__ref_take(context);
-    g->context = context;
+    gort__ref_take(&scope->ref);
+    g->scope = scope;
     gort__g_flag_on(g, GORT_G_CONTEXT);
     return true;
 }

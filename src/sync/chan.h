@@ -5,7 +5,7 @@
 
 #include <gort/chan.h>
 
-#include "sync/waiter.h"
+#include "sched/wait.h"
 
 #define GORT_CHAN_MAGIC 0x6368616eu /* "chan": a live one */
 

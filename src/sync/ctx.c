@@ -3,7 +3,7 @@
  * ctx.c - contexts: deadlines and cancellation for a tree of goroutines.
  *
  * Why: cancelling must reach goroutines that wait right now, and cost nothing to those that use no
- * context. So a wait under a context leaves a record with it (waiter.c), and cancel claims and
+ * context. So a wait under a context leaves a record with it (wait.c), and cancel claims and
  * wakes whoever it finds there. A deadline needs no timer of its own: each wait under the context
  * uses the earlier of its own deadline and the context's; only the channel of gort_ctx_done, which
  * must be closed by somebody, gets a timer.
@@ -15,7 +15,7 @@
  * children under it.
  * Threads: any.
  */
-#include "sync/ctx.h"
+#include "sched/scope.h"
 
 #include <errno.h>
 
@@ -27,16 +27,11 @@
 #include "sync/chan.h"
 
 struct gort_ctx {
-    struct gort__ref ref;
-    int err;                /* atomic; set once, under lock */
-    struct gort__lock lock; /* rank GORT_RANK_CTX; guards waiters */
-    struct gort__ctx_waiter *waiters;
-    uint64_t run;             /* which run they belong to: those of an ended one are gone; guarded by lock */
-    int64_t deadline;         /* the earliest of its own and its ancestors'; fixed */
-    gort_chan *done;          /* guarded by tree */
-    struct gort__timer timer; /* closes done at the deadline; guarded by tree */
-    uint64_t timed;           /* the run in which timer was set, 0: none; guarded by tree */
-    gort_ctx *parent;         /* a reference; fixed */
+    struct gort__scope scope;      /* its deadline is the earliest of its own and its ancestors' */
+    gort_chan *done;               /* guarded by tree */
+    struct gort__timer timer;      /* closes done at the deadline; guarded by tree */
+    uint64_t timed;                /* the run in which timer was set, 0: none; guarded by tree */
+    gort_ctx *parent;              /* a reference; fixed */
     gort_ctx *child, *next, *prev; /* the first child, and the siblings; guarded by tree */
 };
 
@@ -54,20 +49,20 @@ static void unlock_tree(void)
 
 static int err_of(const gort_ctx *ctx)
 {
-    int err = gort__load(&ctx->err, ACQUIRE); /* pairs with cancel_one */
-    if (err || ctx->deadline == GORT_FOREVER || gort__os_now() < ctx->deadline)
+    int err = gort__load(&ctx->scope.err, ACQUIRE); /* pairs with gort__scope_cancel */
+    if (err || ctx->scope.deadline == GORT_FOREVER || gort__os_now() < ctx->scope.deadline)
         return err;
     return -ETIMEDOUT;
 }
 
-gort_ctx *gort__ctx_of(struct gort__ref *ref)
+static gort_ctx *ctx_of(struct gort__scope *scope)
 {
-    return GORT_CONTAINER(ref, gort_ctx, ref);
+    return GORT_CONTAINER(scope, gort_ctx, scope);
 }
 
 static void destroy(struct gort__ref *ref)
 {
-    gort_ctx *ctx = gort__ctx_of(ref), *parent = ctx->parent;
+    gort_ctx *ctx = ctx_of(GORT_CONTAINER(ref, struct gort__scope, ref)), *parent = ctx->parent;
     if (ctx->timed)
         gort__timer_del(&ctx->timer);
     if (parent) {
@@ -83,7 +78,7 @@ static void destroy(struct gort__ref *ref)
     gort_chan_unref(ctx->done);
     gort__alloc_free(ctx, sizeof *ctx);
     if (parent)
-        gort__ref_drop(&parent->ref);
+        gort__ref_drop(&parent->scope.ref);
 }
 
 gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
@@ -91,14 +86,14 @@ gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
     gort_ctx *ctx = gort__alloc(sizeof *ctx);
     if (!ctx)
         return NULL;
-    *ctx = (gort_ctx){.ref = {1, destroy}, .deadline = deadline, .parent = parent};
+    *ctx = (gort_ctx){.scope = {.ref = {1, destroy}, .deadline = deadline}, .parent = parent};
     if (!parent)
         return ctx;
-    if (parent->deadline < deadline)
-        ctx->deadline = parent->deadline;
-    gort__ref_take(&parent->ref);
+    if (parent->scope.deadline < deadline)
+        ctx->scope.deadline = parent->scope.deadline;
+    gort__ref_take(&parent->scope.ref);
     lock_tree();
-    ctx->err = parent->err;
+    ctx->scope.err = parent->scope.err;
     ctx->next = parent->child;
     if (ctx->next)
         ctx->next->prev = ctx;
@@ -110,14 +105,14 @@ gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
 gort_ctx *gort_ctx_ref(gort_ctx *ctx)
 {
     if (ctx)
-        gort__ref_take(&ctx->ref);
+        gort__ref_take(&ctx->scope.ref);
     return ctx;
 }
 
 void gort_ctx_unref(gort_ctx *ctx)
 {
     if (ctx)
-        gort__ref_drop(&ctx->ref);
+        gort__ref_drop(&ctx->scope.ref);
 }
 
 int gort_ctx_err(const gort_ctx *ctx)
@@ -126,32 +121,6 @@ int gort_ctx_err(const gort_ctx *ctx)
 }
 
 /* --- cancelling ------------------------------------------------------------------------------- */
-
-/* Forgets those who waited when a run ended. Called with the context's lock held. */
-static void forget_gone(gort_ctx *ctx)
-{
-    uint64_t run = gort__load(&gort__sched.run, RELAXED);
-    if (ctx->run != run) {
-        ctx->run = run;
-        ctx->waiters = NULL;
-    }
-}
-
-/* Sets the error of one context and claims those who wait under it. */
-static void cancel_one(gort_ctx *ctx, int err, struct gort__glist *woken)
-{
-    int seen = err == -ETIMEDOUT ? -ETIMEDOUT : -ECANCELED;
-    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
-    gort__store(&ctx->err, err, RELEASE); /* pairs with err_of */
-    forget_gone(ctx);
-    for (struct gort__ctx_waiter *w = ctx->waiters; w; w = w->next) {
-        if (!gort__claim(w->g))
-            continue;
-        w->g->wait_slot = (void *)(intptr_t)seen;
-        gort__glist_add(woken, w->g);
-    }
-    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
-}
 
 /* The context after ctx in the subtree below top, parents first; NULL: that was the last. */
 static gort_ctx *next_below(gort_ctx *top, gort_ctx *ctx)
@@ -168,12 +137,12 @@ static void cancel(struct gort__m *m, gort_ctx *top, int err)
     struct gort__glist woken = {0};
     int first = err_of(top); /* a deadline that has passed counts as the first */
     lock_tree();
-    if (!top->err && first)
+    if (!top->scope.err && first)
         err = first;
-    if (!top->err)
+    if (!top->scope.err)
         for (gort_ctx *ctx = top; ctx; ctx = next_below(top, ctx)) {
-            if (!ctx->err)
-                cancel_one(ctx, err, &woken);
+            if (!ctx->scope.err)
+                gort__scope_cancel(&ctx->scope, err, &woken);
             if (ctx->done)
                 gort__chan_close(ctx->done, &woken);
         }
@@ -205,10 +174,10 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
     lock_tree();
     if (!ctx->done)
         ctx->done = gort_chan_new(0, 0);
-    if (ctx->done && (err || ctx->err)) {
+    if (ctx->done && (err || ctx->scope.err)) {
         gort__chan_close(ctx->done, &none);
-    } else if (ctx->done && m && ctx->deadline != GORT_FOREVER && ctx->timed != gort__sched.run) {
-        if (gort__timer_set(&ctx->timer, ctx->deadline, expire, ctx) == 0) {
+    } else if (ctx->done && m && ctx->scope.deadline != GORT_FOREVER && ctx->timed != gort__sched.run) {
+        if (gort__timer_set(&ctx->timer, ctx->scope.deadline, expire, ctx) == 0) {
             ctx->timed = gort__sched.run;
         } else {
             gort_chan_unref(ctx->done);
@@ -224,53 +193,6 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
     return done;
 }
 
-/* --- waiting under a context (waiter.c) ------------------------------------------------------- */
-
-int gort__ctx_refuses(struct gort__ref *ref)
-{
-    int err = gort__load(&gort__ctx_of(ref)->err, ACQUIRE); /* pairs with cancel_one */
-    return !err ? 0 : err == -ETIMEDOUT ? err : -ECANCELED;
-}
-
-int64_t gort__ctx_deadline(struct gort__ref *ref)
-{
-    return gort__ctx_of(ref)->deadline;
-}
-
-int gort__ctx_wait_begin(struct gort__ctx_waiter *w, struct gort__g *g)
-{
-    gort_ctx *ctx = w->ctx;
-    w->g = g;
-    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
-    int err = gort__ctx_refuses(&ctx->ref);
-    forget_gone(ctx);
-    if (!err) {
-        w->next = ctx->waiters;
-        if (w->next)
-            w->next->prev = w;
-        w->prev = NULL;
-        ctx->waiters = w;
-        w->queued = true;
-    }
-    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
-    return err;
-}
-
-void gort__ctx_wait_end(struct gort__ctx_waiter *w)
-{
-    gort_ctx *ctx = w->ctx;
-    gort__lock_take(&ctx->lock, GORT_RANK_CTX);
-    if (w->queued) {
-        if (w->prev)
-            w->prev->next = w->next;
-        else
-            ctx->waiters = w->next;
-        if (w->next)
-            w->next->prev = w->prev;
-    }
-    gort__lock_drop(&ctx->lock, GORT_RANK_CTX);
-}
-
 /* --- the one in use --------------------------------------------------------------------------- */
 
 gort_ctx *gort_ctx_use(gort_ctx *ctx)
@@ -279,8 +201,8 @@ gort_ctx *gort_ctx_use(gort_ctx *ctx)
     if (!m)
         return NULL; /* no run is on: nothing waits, and there is nobody to use it */
     struct gort__g *g = m->g;
-    gort_ctx *former = g->flags & GORT_G_CONTEXT ? gort__ctx_of(g->context) : NULL;
-    g->context = ctx ? &ctx->ref : NULL;
+    gort_ctx *former = g->flags & GORT_G_CONTEXT ? ctx_of(g->scope) : NULL;
+    g->scope = ctx ? &ctx->scope : NULL;
     if (ctx)
         gort__g_flag_on(g, GORT_G_CONTEXT);
     else
@@ -294,7 +216,7 @@ gort_ctx *gort_ctx_current(void)
     struct gort__m *m = gort__enter();
     if (!m)
         return NULL;
-    gort_ctx *ctx = m->g->flags & GORT_G_CONTEXT ? gort__ctx_of(m->g->context) : NULL;
+    gort_ctx *ctx = m->g->flags & GORT_G_CONTEXT ? ctx_of(m->g->scope) : NULL;
     gort__leave(m);
     return ctx;
 }

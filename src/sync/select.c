@@ -5,7 +5,7 @@
  * How: lock all channels, in the order of their addresses so that two selects over the same ones
  * cannot wait for each other; try the cases in a random order; if none can happen, leave a
  * record in each queue and park. All records belong to one goroutine and are shared: the first peer
- * to claim it (waiter.c) serves its case, the others drop what they find. Woken, the goroutine
+ * to claim it (wait.c) serves its case, the others drop what they find. Woken, the goroutine
  * locks all again and takes its other records out.
  * Up to 16 cases need no memory beyond the stack.
  * Invariants: (1) exactly one case happens; (2) no record is left in a queue after the return.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waiter.c - waiting in the queue of an object: the half that all primitives share.
+ * wait.c - waiting in the queue of an object: the half that all primitives share.
  *
  * Why: a wait without deadline and context is ended by a peer only, under the object's lock, and
  * costs nothing beyond the park. Otherwise several may want to end it: the peer, the timer, the
@@ -16,13 +16,13 @@
  * winner, one gort__ready; (3) after gort__wait no queue, timer or context knows the record.
  * Threads: any.
  */
-#include "sync/waiter.h"
+#include "sched/wait.h"
 
 #include <errno.h>
 
 #include "base/fatal.h"
 #include "sched/timer.h"
-#include "sync/ctx.h"
+#include "sched/scope.h"
 
 void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
 {
@@ -43,7 +43,7 @@ void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
 struct gort__alarm {
     const struct gort__wait *how;
     int64_t deadline; /* the earlier of the wait's and the context's */
-    struct gort__ctx_waiter ctx;
+    struct gort__scope_waiter scope;
     struct gort__timer timer;
 };
 
@@ -65,8 +65,8 @@ static bool commit_arm(struct gort__g *g, void *arg)
     gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
     if (a->deadline != GORT_FOREVER)
         err = gort__timer_set(&a->timer, a->deadline, ring, g);
-    if (!err && a->ctx.ctx)
-        err = gort__ctx_wait_begin(&a->ctx, g);
+    if (!err && a->scope.scope)
+        err = gort__scope_wait_begin(&a->scope, g);
     bool waits = !err || !gort__claim(g);
     if (!waits)
         g->wait_slot = (void *)(intptr_t)err;
@@ -79,9 +79,9 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
     struct gort__g *g = (*m)->g;
     struct gort__alarm a = {.how = how, .deadline = how->deadline};
     if (!how->stubborn && (g->flags & GORT_G_CONTEXT)) {
-        a.ctx.ctx = gort__ctx_of(g->context);
-        if (gort__ctx_deadline(g->context) < how->deadline)
-            a.deadline = gort__ctx_deadline(g->context);
+        a.scope.scope = g->scope;
+        if (g->scope->deadline < how->deadline)
+            a.deadline = g->scope->deadline;
     }
     g->wait_slot = NULL;
     *m = gort__park(commit_arm, &a, how->reason);
@@ -93,8 +93,8 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
         how->lock(how->object);
     if (a.deadline != GORT_FOREVER)
         gort__timer_del(&a.timer);
-    if (a.ctx.ctx)
-        gort__ctx_wait_end(&a.ctx);
+    if (a.scope.scope)
+        gort__scope_wait_end(&a.scope);
     return err;
 }
 
@@ -129,7 +129,7 @@ int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn,
             return -ETIMEDOUT;
     }
     if (!stubborn && (m->g->flags & GORT_G_CONTEXT))
-        return gort__ctx_refuses(m->g->context);
+        return gort__scope_refuses(m->g->scope);
     return 0;
 }
 

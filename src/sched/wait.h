@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waiter.h - waiting in the queue of an object: the half that all primitives share.
+ * wait.h - waiting in the queue of an object: the half that all primitives share.
  *
  * A goroutine (or plain thread) that has to wait puts a record on its own stack into the object's
  * queue, under the object's lock, and calls gort__wait. A peer takes the record out under the same
  * lock (gort__waitq_take), fills in the result, unlocks, and readies the goroutine: then it owns
  * what it was granted. A deadline or a cancelled context may end the wait too.
  */
-#ifndef GORT_SRC_SYNC_WAITER_H
-#define GORT_SRC_SYNC_WAITER_H
+#ifndef GORT_SRC_SCHED_WAIT_H
+#define GORT_SRC_SCHED_WAIT_H
 
 #include <gort/time.h>
 
