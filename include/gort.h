@@ -16,6 +16,7 @@
 #include "gort/run.h"
 #include "gort/key.h"
 #include "gort/time.h"
+#include "gort/ticker.h"
 #include "gort/chan.h"
 #include "gort/select.h"
 #include "gort/sync.h"

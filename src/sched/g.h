@@ -42,6 +42,7 @@ enum gort__reason {
     GORT_WAIT_ONCE,
     GORT_WAIT_BARRIER,
     GORT_WAIT_SLEEP,
+    GORT_WAIT_TIMER,
     GORT_WAIT_REASONS
 };
 

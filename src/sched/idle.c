@@ -5,20 +5,22 @@
  * The problem: an M looks everywhere, finds nothing and goes to sleep, while another publishes work
  * and sees nobody to wake. The rule that excludes it has two sides:
  *
- *     publisher:  put work into a queue     searcher:  stop spinning (spinning -= 1)
+ *     publisher:  put work into a queue     searcher:  release the P; if it spins: spinning -= 1
  *                 full fence                           full fence
  *                 idle P and nobody spins?             look at all queues once more
  *                 -> wake one                          -> found: take a P back and run it
  *
- * Proof: let the searcher be the last that spins. In the single order of the two fences one comes
- * first. If the publisher's does, the searcher's second look sees the work. If the searcher's does,
- * the publisher sees spinning without it, and the idle P (released before), and wakes an M. If the
- * searcher is not the last that spins, another one is, to whom the same applies. An M that finds
- * work while it was the last that spins wakes another (gort__spin_stop), because more work may have
- * come while its own spinning kept publishers from waking anybody.
- * An M that did not spin may sleep without the second look: work in a P's queue is then its owner's
- * who is awake, and the global queue is looked at under the lock that releases the P.
- * tests/model/idle.c explores it, and finds the lost wake-up when a fence is taken out.
+ * Proof: in the single order of the two fences one comes first. If the publisher's does, the
+ * searcher's second look sees the work. If the searcher's does, the publisher sees the idle P, and
+ * spinning without the searcher: it wakes an M, unless another one spins, to whom the same applies.
+ * An M that finds work while it was the last that spins wakes another (gort__spin_stop), because more work may have
+ * come while its own spinning kept publishers from waking anybody. Whoever releases a P takes the
+ * second look, also one that did not spin: a waker counts as spinning before it has an M
+ * (gort__wake_p), and may itself have kept the searcher from spinning.
+ * Moving goroutines is publishing too: whoever takes many from the global queue into a ring, or
+ * pushes the one that was to run next into it, does the publisher's half (queue.c).
+ * tests/model/idle.c explores it with up to three Ps, and finds the lost wake-up when any of these
+ * fences or looks is taken out.
  *
  * Threads: any M, inside.
  */
@@ -80,13 +82,15 @@ static bool release_p(struct gort__m *m)
     return idle || !p;
 }
 
-/* The second look of an M that has stopped spinning. True: it has a P again. */
+/* The second look of an M that has released its P. True: it has one again. */
 static bool look_again(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    m->spinning = false;
-    gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
-    gort__arch_fence_after_rmw();
+    if (m->spinning) {
+        m->spinning = false;
+        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    }
+    gort__arch_fence_after_rmw(); /* after that of release_p; pairs with gort__wake_if_idle */
     if (!gort__p_has_work())
         return false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -106,7 +110,7 @@ void gort__idle(struct gort__m *m)
 {
     if (!release_p(m))
         return;
-    if (m->spinning && look_again(m))
+    if (look_again(m))
         return;
     gort__m_stop(m);
 }

@@ -203,6 +203,7 @@ void gort__p_handoff(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = m->p;
     struct gort__m *other = NULL;
+    bool idle = false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->p = NULL;
     p->m = NULL;
@@ -217,11 +218,17 @@ void gort__p_handoff(struct gort__m *m)
         other = gort__m_start_locked(p, true);
     } else {
         gort__p_idle_put_locked(p);
+        idle = true;
         gort__deadlock_check_locked();
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
+    if (idle) {
+        gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
+        if (gort__p_has_work())
+            gort__wake_if_idle();
+    }
 }
 
 /* Sleeps until a P is granted. False: the run is over. */

@@ -133,6 +133,10 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
         gort__runq_put(&p->runq, g, &ignored);
         gort__check(ignored.n == 0);
     }
+    if (list.n > 1) {
+        gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
+        gort__wake_if_idle();
+    }
     return list.first;
 }
 
@@ -160,7 +164,9 @@ void gort__p_put_next(struct gort__p *p, struct gort__g *g)
         return;
     }
     struct gort__g *old = gort__runq_put_next(&p->runq, g);
-    if (old)
+    if (old) {
         gort__p_put(p, old);
+        gort__fence(SEQ_CST); /* pairs with idle.c: it came after the exchange */
+    }
     gort__wake_if_idle();
 }

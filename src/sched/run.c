@@ -28,6 +28,8 @@
 
 struct gort__sched gort__sched;
 
+static struct gort__m *keeper_m; /* stands for the keeper, so that what it calls finds an M; owned by it */
+
 static int asked_procs; /* gort_maxprocs before a run; atomic, 0: nobody asked */
 
 static struct {
@@ -91,6 +93,13 @@ static int start(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__stack_init(s->conf.stack_size);
+    keeper_m = gort__m_make(true);
+    if (!keeper_m)
+        return -ENOMEM;
+    keeper_m->err = gort__os_errno();
+    keeper_m->tid = gort__os_thread_id();
+    gort__store(&keeper_m->inside, 1, RELAXED);
+    gort__arch_set_self(keeper_m);
     s->gs.object = sizeof(struct gort__g);
     s->ids = 1;
     gort__block_init();
@@ -347,6 +356,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     main_call.fn = fn;
     main_call.arg = arg;
     main_call.returned = false;
+    struct gort__m *former = gort__m_self();
     bool quit = gort__os_signal_take(SIGQUIT, on_quit);
     err = start();
     if (!err) {
@@ -362,6 +372,10 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     if (quit)
         gort__os_signal_give_back(SIGQUIT, on_quit);
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
+    gort__arch_set_self(former);
+    if (keeper_m)
+        gort__m_destroy(keeper_m);
+    keeper_m = NULL;
     teardown();
     *gort__os_errno() = saved;
     return result;

@@ -57,7 +57,7 @@ static inline struct gort__g *gort__runq_get_next(struct gort__runq *q)
 {
     if (gort__load(&q->next, RELAXED) == NULL)
         return NULL;
-    return gort__xchg(&q->next, NULL, ACQUIRE); /* pairs with put_next; a thief may have been first */
+    return gort__xchg(&q->next, NULL, ACQ_REL); /* pairs with put_next; a thief may have been first */
 }
 
 /* Owner: takes the oldest of the ring. NULL: nothing. */

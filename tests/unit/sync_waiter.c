@@ -2,7 +2,7 @@
 /*
  * sync_waiter.c - the queue of waiters that all objects share, and the sizes that users compile in.
  */
-#include "sync/waiter.h"
+#include "sched/wait.h"
 
 #include <gort.h>
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ticker.c - a channel that gets the time in regular intervals.
+ *
+ * Why: a channel of one element and a send that does not wait: a receiver that is late finds the
+ * newest tick that fitted, never a burst. The next tick is counted from the last one's due time, not
+ * from when it came, so nothing accumulates.
+ * Threads: any; tick by whoever runs the heap of timers.
+ */
+#include <gort/ticker.h>
+
+#include "base/fatal.h"
+#include "mem/alloc.h"
+#include "sched/timer.h"
+#include "sched/verbs.h"
+
+struct gort_ticker {
+    struct gort__lock lock; /* rank GORT_RANK_NONE: held around a send that does not wait; guards the rest */
+    bool stopped;
+    int64_t when, period;
+    gort_chan *ch;
+    struct gort__timer heap;
+};
+
+static void tick(void *arg);
+
+static void arm_locked(gort_ticker *t)
+{
+    if (gort__timer_set(&t->heap, t->when, tick, t))
+        gort__fatal("gort_ticker: no memory for one more timer");
+}
+
+static void tick(void *arg)
+{
+    gort_ticker *t = arg;
+    int64_t now = gort__os_now();
+    gort__lock_take(&t->lock, GORT_RANK_NONE);
+    if (!t->stopped) {
+        gort_chan_send_until(t->ch, &now, GORT_TRY); /* full: the tick is lost */
+        int64_t missed = (now - t->when) / t->period;
+        if (__builtin_add_overflow(t->when, (missed + 1) * t->period, &t->when))
+            t->when = GORT_FOREVER;
+        arm_locked(t);
+    }
+    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+}
+
+gort_ticker *gort_ticker_new(int64_t period)
+{
+    if (period <= 0)
+        gort__fatal("gort_ticker_new: the period must be greater than 0");
+    gort_ticker *t = gort__alloc(sizeof *t);
+    gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
+    if (!t || !ch) {
+        if (t)
+            gort__alloc_free(t, sizeof *t);
+        gort_chan_unref(ch);
+        return NULL;
+    }
+    *t = (gort_ticker){.ch = ch, .stopped = true};
+    gort_ticker_reset(t, period);
+    return t;
+}
+
+gort_chan *gort_ticker_chan(gort_ticker *t)
+{
+    return t->ch;
+}
+
+/* No tick is under way afterwards, and none waits in the channel. Inside. */
+static void stop(gort_ticker *t)
+{
+    int64_t old;
+    gort__lock_take(&t->lock, GORT_RANK_NONE);
+    t->stopped = true;
+    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+    gort__timer_del(&t->heap);
+    while (gort_chan_recv_until(t->ch, &old, GORT_TRY) == 1)
+        ;
+}
+
+void gort_ticker_reset(gort_ticker *t, int64_t period)
+{
+    if (period <= 0)
+        gort__fatal("gort_ticker_reset: the period must be greater than 0");
+    stop(t);
+    struct gort__m *m = gort__enter();
+    gort__lock_take(&t->lock, GORT_RANK_NONE);
+    t->period = period;
+    t->when = gort_in(period);
+    t->stopped = false;
+    arm_locked(t);
+    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+    if (m)
+        gort__leave(m);
+}
+
+void gort_ticker_free(gort_ticker *t)
+{
+    if (!t)
+        return;
+    stop(t);
+    gort_chan_unref(t->ch);
+    gort__alloc_free(t, sizeof *t);
+}

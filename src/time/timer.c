@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer.c - functions that are called at a time, in a goroutine of their own.
+ *
+ * Why: firing and calling are two steps. When the time has come a goroutine is started for the
+ * call, and it looks under the timer's lock whether its call is still wanted (the turn it was started for is the
+ * current one) before it begins. So stop and reset can tell the truth until the very last
+ * moment, and nothing of a former setting happens after a reset.
+ *
+ *     IDLE --new, reset--> PENDING --time--> STARTED --begins--> PENDING or IDLE, with calls == 1
+ *      ^-------------------- stop, reset -------'
+ *
+ * Invariants: (1) PENDING exactly while it is in the scheduler's heap; (2) turn changes with every stop and reset; (3)
+ * the record lives as long as it has references: its owner's, and one for each started call.
+ * Threads: any; fire by whoever runs the heap of timers.
+ */
+#include <errno.h>
+
+#include <gort/time.h>
+
+#include "base/fatal.h"
+#include "mem/alloc.h"
+#include "sched/timer.h"
+#include "sched/wait.h"
+
+enum { IDLE, PENDING, STARTED };
+
+struct gort_timer {
+    struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
+    uint32_t refs;          /* atomic */
+    int state;
+    uint32_t turn;
+    uint32_t calls;  /* that are running now */
+    uint64_t caller; /* the goroutine of the last of them */
+    int64_t when, period;
+    void (*fn)(void *);
+    void *arg;
+    struct gort__timer heap;
+    struct gort__waitq waiters; /* for the end of the running calls */
+};
+
+static void lock(gort_timer *t)
+{
+    gort__lock_take(&t->lock, GORT_RANK_SYNC);
+}
+
+static void unlock(gort_timer *t)
+{
+    gort__lock_drop(&t->lock, GORT_RANK_SYNC);
+}
+
+static void drop(gort_timer *t)
+{
+    if (gort__sub(&t->refs, 1, ACQ_REL) == 1) /* pairs with the other drops */
+        gort__alloc_free(t, sizeof *t);
+}
+
+static void fire(void *arg);
+
+/* Into the heap, for t->when. Called with the lock held. */
+static void arm_locked(gort_timer *t)
+{
+    t->state = PENDING;
+    if (gort__timer_set(&t->heap, t->when, fire, t))
+        gort__fatal("gort_timer: no memory for one more timer");
+}
+
+/* The next time of a periodic one, not before now. */
+static void advance_locked(gort_timer *t)
+{
+    int64_t now = gort__os_now(), missed = now > t->when ? (now - t->when) / t->period : 0;
+    if (__builtin_add_overflow(t->when, (missed + 1) * t->period, &t->when))
+        t->when = GORT_FOREVER;
+}
+
+/* The goroutine of one call. */
+static void call(gort_timer *t, uintptr_t turn)
+{
+    struct gort__glist woken = {0};
+    struct gort__waiter *w;
+    struct gort__m *m = gort__enter();
+    lock(t);
+    bool wanted = t->turn == (uint32_t)turn && t->state == STARTED;
+    if (wanted) {
+        t->calls++;
+        t->caller = m->g->id;
+        t->state = IDLE;
+        if (t->period > 0) {
+            advance_locked(t);
+            arm_locked(t);
+        }
+    }
+    unlock(t);
+    if (wanted) {
+        gort__leave(m);
+        t->fn(t->arg);
+        m = gort__enter();
+        lock(t);
+        if (--t->calls == 0)
+            while ((w = gort__waitq_take(&t->waiters)) != NULL) {
+                w->result = 0;
+                gort__glist_add(&woken, w->g);
+            }
+        unlock(t);
+        if (woken.n)
+            gort__ready_list(m, woken);
+    }
+    drop(t);
+    gort__leave(m);
+}
+
+/* The time has come. */
+static void fire(void *arg)
+{
+    gort_timer *t = arg;
+    lock(t);
+    if (t->state == PENDING) { /* else it was stopped just now */
+        uintptr_t args[2] = {(uintptr_t)t, t->turn};
+        if (t->calls) { /* only a periodic one can still be running: this call is left out */
+            advance_locked(t);
+            arm_locked(t);
+        } else {
+            t->state = STARTED;
+            gort__add(&t->refs, 1, RELAXED);
+            if (gort__go(gort__m_self(), NULL, (void (*)(void))call, args,
+                         2)) { /* no memory: try again soon */
+                gort__sub(&t->refs, 1, RELAXED);
+                t->when = gort__os_now() + GORT_MS;
+                arm_locked(t);
+            }
+        }
+    }
+    unlock(t);
+}
+
+gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
+{
+    if (!fn)
+        gort__fatal("gort_timer_new: NULL function");
+    gort_timer *t = gort__alloc(sizeof *t);
+    if (!t)
+        return NULL;
+    *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg};
+    gort_timer_reset(t, first, period);
+    return t;
+}
+
+/* Takes back what has been set and not begun. True: there was something. The lock is dropped meanwhile when the
+ * timer is just firing, which waits for it. */
+static bool cancel_locked(gort_timer *t)
+{
+    bool active = t->state != IDLE, pending = t->state == PENDING;
+    t->state = IDLE;
+    t->turn++;
+    if (pending) {
+        unlock(t);
+        gort__timer_del(&t->heap);
+        lock(t);
+    }
+    return active;
+}
+
+bool gort_timer_stop(gort_timer *t)
+{
+    struct gort__m *m = gort__enter();
+    lock(t);
+    bool active = cancel_locked(t);
+    unlock(t);
+    if (m)
+        gort__leave(m);
+    return active;
+}
+
+bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
+{
+    struct gort__m *m = gort__enter();
+    int64_t when = gort_in(first > 0 ? first : 0);
+    lock(t);
+    bool active = cancel_locked(t);
+    while (t->state != IDLE) /* another reset came in between: the last one counts */
+        cancel_locked(t);
+    t->when = when;
+    t->period = period > 0 ? period : 0;
+    arm_locked(t);
+    unlock(t);
+    if (m)
+        gort__leave(m);
+    return active;
+}
+
+int gort_timer_stop_wait(gort_timer *t)
+{
+    struct gort__m *m = gort__enter();
+    int err = 0;
+    lock(t);
+    cancel_locked(t);
+    if (t->calls && m && t->caller == m->g->id && m->g->id)
+        err = -EDEADLK;
+    else if (t->calls)
+        err = gort__wait_refused(m, GORT_FOREVER, false, "gort_timer_stop_wait");
+    if (err || !t->calls || !m) {
+        unlock(t);
+    } else {
+        struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, GORT_FOREVER, false)};
+        struct gort__wait how = {&t->lock,     gort__wait_lock_sync, gort__wait_unlock_sync,
+                                 GORT_FOREVER, GORT_WAIT_TIMER,      false};
+        gort__waitq_push(&t->waiters, &w);
+        err = gort__wait(&m, &how, &t->waiters, &w);
+    }
+    if (m)
+        gort__leave(m);
+    return err;
+}
+
+void gort_timer_free(gort_timer *t)
+{
+    if (!t)
+        return;
+    gort_timer_stop(t);
+    drop(t);
+}
