@@ -166,6 +166,8 @@ static void prepare(struct gort__stack *s)
         gort__store(&said, true, RELAXED);
         gort__warn("stacks have no guard from here on (error %d): raise vm.max_map_count", -err);
     }
+    gort__sanitize_stack_clean(gort__stack_lo(s),
+                               gort__stack_hi(s)); /* an earlier mapping may have left marks */
     s->sanitizer = gort__sanitize_stack_register(gort__stack_lo(s), gort__stack_hi(s));
 }
 

@@ -34,7 +34,8 @@ static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
     n += gort__fmt(line + n, sizeof line - n, " [%s", gort__g_state_name(state));
     if (state == GORT_G_WAITING && reason)
         n += gort__fmt(line + n, sizeof line - n, ": %s", gort__g_reason_name(reason));
-    struct gort__m *m = gort__load(&g->m, RELAXED);
+    struct gort__m *m = gort__load(&g->m,
+                                   ACQUIRE); /* pairs with schedule.c; records stay for the whole run */
     if (state == GORT_G_RUNNING && m)
         n += gort__fmt(line + n, sizeof line - n, ", thread %d", gort__load(&m->tid, RELAXED));
     if (gort__load(&g->flags, RELAXED) & GORT_G_BOUND)

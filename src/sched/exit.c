@@ -154,7 +154,7 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
     gort__store(&m->g, next, RELAXED);
-    gort__store(&next->m, m, RELAXED);
+    gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
     gort__g_set(next, GORT_G_RUNNING);
     p->switches++;
     gort__arch_restart(&m->g0.ctx, &next->ctx);

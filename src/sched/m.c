@@ -15,6 +15,8 @@
  * (3) p->m == m exactly if m->p == p or m->next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
  */
+#include <string.h>
+
 #include "base/fatal.h"
 #include "base/fmt.h"
 #include "sched/switch_san.h"
@@ -34,8 +36,9 @@ static size_t record_bytes(void)
 
 static void prepare(struct gort__m *m)
 {
-    *m = (struct gort__m){.g = &m->g0,
-                          .attention = gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0};
+    memset(m, 0, offsetof(struct gort__m, tid));
+    m->g = &m->g0;
+    m->attention = gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0;
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
     m->g0.state = GORT_G_RUNNING;

@@ -75,7 +75,6 @@ struct gort__m {
     struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
     int id;
-    int tid;
     uintptr_t thread;
     struct gort__rand rand;
     struct gort__os_altstack old_altstack;
@@ -84,6 +83,7 @@ struct gort__m {
     uint64_t run;               /* which run it belongs to (plain: used last) */
     struct gort__estate estate; /* what it keeps alive after the end of the run */
     struct gort__g g0;          /* the thread's own stack */
+    int tid; /* atomic: dumps may look at a record that is just given to a new thread. The last field, see m.c */
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */

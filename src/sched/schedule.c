@@ -115,7 +115,7 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
     if (GORT_UNLIKELY(to == &m->g0)) {
         to->ctx.control = from->ctx.control; /* our own code runs with any, and changes none */
     } else {
-        gort__store(&to->m, m, RELAXED);
+        gort__store(&to->m, m, RELEASE); /* pairs with dump.c */
         gort__g_set(to, GORT_G_RUNNING);
         m->p->switches++;
     }

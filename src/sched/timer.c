@@ -65,7 +65,7 @@ static void remove_locked(struct gort__timer *t)
 {
     uint32_t i = t->index - 1;
     t->index = 0;
-    gort__store(&timers.n, timers.n - 1, RELAXED);
+    gort__store(&timers.n, timers.n - 1, RELEASE); /* pairs with gort__timer_count */
     if (i == timers.n)
         return;
     struct entry moved = timers.heap[timers.n];
@@ -132,10 +132,10 @@ int64_t gort__timer_run(void)
             gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
             return next;
         }
-        remove_locked(t);
         void (*fn)(void *) = t->fn;
         void *arg = t->arg;
-        gort__store(&timers.firing, t, RELAXED);
+        gort__store(&timers.firing, t, RELAXED); /* before the count goes down: see gort__timer_count */
+        remove_locked(t);
         gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
         fn(arg);
         gort__store(&timers.firing, NULL, RELEASE); /* pairs with gort__timer_del */
@@ -146,7 +146,9 @@ int64_t gort__timer_run(void)
 
 uint32_t gort__timer_count(void)
 {
-    return gort__load(&timers.n, RELAXED) + (gort__load(&timers.firing, RELAXED) != NULL);
+    uint32_t n = gort__load(
+        &timers.n, ACQUIRE); /* first: one that left the heap is in firing; pairs with remove_locked */
+    return n + (gort__load(&timers.firing, RELAXED) != NULL);
 }
 
 void gort__timer_reset(void)

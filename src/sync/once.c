@@ -62,7 +62,7 @@ int gort_once_do(gort_once *once, void (*fn)(void *), void *arg)
     int err = 0;
     gort__object_lock(&once->gort_priv_lock);
     if (once->gort_priv_state == NEW) {
-        once->gort_priv_state = RUNNING;
+        gort__store(&once->gort_priv_state, RUNNING, RELAXED);
         run(m, once, fn, arg);
         return 0;
     }

@@ -258,7 +258,8 @@ TEST(null_channel_outside_of_runs, .crash = "fatal: gort_chan_send: NULL channel
 
 /* --- alone ------------------------------------------------------------------------------------------- */
 
-TEST_GO(nothing_to_select_and_nobody_else, .crash = "fatal: all goroutines are asleep - deadlock!\nselect \\(no cases\\)")
+TEST_GO(nothing_to_select_and_nobody_else,
+        .crash = "fatal: all goroutines are asleep - deadlock!\nselect \\(no cases\\)")
 {
     gort_select(NULL, 0, GORT_FOREVER);
 }

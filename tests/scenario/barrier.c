@@ -16,7 +16,8 @@ static void rounds(long n, bool timed)
         atomic_fetch_add(&arrived[i % 1024], 1);
         int last = timed ? gort_barrier_wait_until(&barrier, soon()) : gort_barrier_wait(&barrier);
         CHECK(last == 0 || last == 1);
-        CHECK_EQ(atomic_load(&arrived[i % 1024]), PARTIES * (i / 1024 + 1)); /* nobody is through before all are there */
+        CHECK_EQ(atomic_load(&arrived[i % 1024]),
+                 PARTIES * (i / 1024 + 1)); /* nobody is through before all are there */
         atomic_fetch_add(&lasts, last);
     }
     atomic_fetch_add(&counter, 1);

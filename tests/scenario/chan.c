@@ -796,7 +796,8 @@ TEST_GO(a_deadline_is_not_early, .procs = "1,2,4,64", .fuzz = true)
     gort_chan *ch = gort_chan_new(8, 0);
     for (int i = 0; i < 10; i++) {
         int64_t from = gort_now(), until = gort_in((1 + i * 2) * GORT_MS);
-        CHECK_EQ(i % 2 ? gort_chan_recv_until(ch, NULL, until) : gort_chan_send_until(ch, &from, until), -ETIMEDOUT);
+        CHECK_EQ(i % 2 ? gort_chan_recv_until(ch, NULL, until) : gort_chan_send_until(ch, &from, until),
+                 -ETIMEDOUT);
         CHECK_GE(gort_now(), until);
         CHECK_LT(gort_now() - from, 20 * GORT_SEC);
     }

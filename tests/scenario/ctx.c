@@ -325,8 +325,23 @@ static struct {
 } obj;
 
 enum {
-    W_RECV, W_SEND, W_RECV_UNTIL, W_SEND_UNTIL, W_SELECT, W_SELECT_UNTIL, W_SELECT_NONE, W_WG, W_SEM, W_SEM_UNTIL,
-    W_COND, W_MUTEX, W_RLOCK, W_WLOCK, W_BARRIER, W_ONCE, W_KINDS
+    W_RECV,
+    W_SEND,
+    W_RECV_UNTIL,
+    W_SEND_UNTIL,
+    W_SELECT,
+    W_SELECT_UNTIL,
+    W_SELECT_NONE,
+    W_WG,
+    W_SEM,
+    W_SEM_UNTIL,
+    W_COND,
+    W_MUTEX,
+    W_RLOCK,
+    W_WLOCK,
+    W_BARRIER,
+    W_ONCE,
+    W_KINDS
 };
 
 static int value;

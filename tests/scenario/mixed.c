@@ -18,15 +18,58 @@ static struct {
 } obj;
 
 enum kind {
-    RECV, SEND, RECV_UNTIL, SEND_UNTIL, SELECT, SELECT_UNTIL, SELECT_NONE, MUTEX, MUTEX_UNTIL, RLOCK, WLOCK,
-    RLOCK_UNTIL, WLOCK_UNTIL, WG, WG_UNTIL, SEM, SEM_UNTIL, COND, COND_UNTIL, BARRIER, ONCE, GROUP_WAIT, GROUP_GO,
-    POOL_SUBMIT, POOL_CLOSE, KINDS
+    RECV,
+    SEND,
+    RECV_UNTIL,
+    SEND_UNTIL,
+    SELECT,
+    SELECT_UNTIL,
+    SELECT_NONE,
+    MUTEX,
+    MUTEX_UNTIL,
+    RLOCK,
+    WLOCK,
+    RLOCK_UNTIL,
+    WLOCK_UNTIL,
+    WG,
+    WG_UNTIL,
+    SEM,
+    SEM_UNTIL,
+    COND,
+    COND_UNTIL,
+    BARRIER,
+    ONCE,
+    GROUP_WAIT,
+    GROUP_GO,
+    POOL_SUBMIT,
+    POOL_CLOSE,
+    KINDS
 };
-static const char *const names[] = {
-    "recv", "send", "recv_until", "send_until", "select", "select_until", "select of nothing", "mutex_lock",
-    "mutex_lock_until", "rlock", "wlock", "rlock_until", "wlock_until", "wg_wait", "wg_wait_until", "sem_acquire",
-    "sem_acquire_until", "cond_wait", "cond_wait_until", "barrier_wait", "once_do", "group_wait", "group_go",
-    "pool_submit", "pool_close"};
+static const char *const names[] = {"recv",
+                                    "send",
+                                    "recv_until",
+                                    "send_until",
+                                    "select",
+                                    "select_until",
+                                    "select of nothing",
+                                    "mutex_lock",
+                                    "mutex_lock_until",
+                                    "rlock",
+                                    "wlock",
+                                    "rlock_until",
+                                    "wlock_until",
+                                    "wg_wait",
+                                    "wg_wait_until",
+                                    "sem_acquire",
+                                    "sem_acquire_until",
+                                    "cond_wait",
+                                    "cond_wait_until",
+                                    "barrier_wait",
+                                    "once_do",
+                                    "group_wait",
+                                    "group_go",
+                                    "pool_submit",
+                                    "pool_close"};
 
 static int value;
 static gort_chan *never;
@@ -50,7 +93,8 @@ static void run_once(void *unused)
 
 static int wait_for(enum kind kind)
 {
-    gort_case cases[] = {{.ch = obj.empty, .op = GORT_RECV}, {.ch = obj.full, .send = &value, .op = GORT_SEND}};
+    gort_case cases[] = {{.ch = obj.empty, .op = GORT_RECV},
+                         {.ch = obj.full, .send = &value, .op = GORT_SEND}};
     int err;
     switch (kind) {
     case RECV:

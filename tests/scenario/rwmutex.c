@@ -357,7 +357,8 @@ TEST_GO(a_deadline_is_not_early, .procs = "1,2")
     CHECK_EQ(gort_rwmutex_lock(&rw), 0);
     for (int i = 0; i < 6; i++) {
         int64_t until = gort_in(2 * GORT_MS);
-        CHECK_EQ(i % 2 ? gort_rwmutex_lock_until(&rw, until) : gort_rwmutex_rlock_until(&rw, until), -ETIMEDOUT);
+        CHECK_EQ(i % 2 ? gort_rwmutex_lock_until(&rw, until) : gort_rwmutex_rlock_until(&rw, until),
+                 -ETIMEDOUT);
         CHECK_GE(gort_now(), until);
     }
     gort_rwmutex_unlock(&rw);
@@ -368,7 +369,8 @@ TEST_GO(a_deadline_is_not_early, .procs = "1,2")
 
 static void cancelled(int kind)
 {
-    CHECK_EQ(kind ? gort_rwmutex_lock_until(&rw, GORT_FOREVER) : gort_rwmutex_rlock_until(&rw, GORT_FOREVER), -ECANCELED);
+    CHECK_EQ(kind ? gort_rwmutex_lock_until(&rw, GORT_FOREVER) : gort_rwmutex_rlock_until(&rw, GORT_FOREVER),
+             -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 

@@ -6,7 +6,7 @@
 
 static atomic_long counter, sum;
 
-#define RECV(channel, to) ((gort_case){.ch = (channel), .recv = (to), .op = GORT_RECV, .result = 1234})
+#define RECV(channel, to)   ((gort_case){.ch = (channel), .recv = (to), .op = GORT_RECV, .result = 1234})
 #define SEND(channel, from) ((gort_case){.ch = (channel), .send = (from), .op = GORT_SEND, .result = 1234})
 
 /* Nobody waits on either end. */
@@ -23,7 +23,8 @@ static void check_no_waiter(gort_chan *ch)
 
 static void try_forms(void)
 {
-    gort_chan *a = gort_chan_new(sizeof(int), 1), *b = gort_chan_new(sizeof(int), 1), *full = gort_chan_new(4, 1);
+    gort_chan *a = gort_chan_new(sizeof(int), 1), *b = gort_chan_new(sizeof(int), 1),
+              *full = gort_chan_new(4, 1);
     int va = 0, vb = 0, v = 5;
     gort_case cases[] = {RECV(a, &va), RECV(b, &vb), SEND(full, &v), RECV(NULL, &va), SEND(NULL, &v)};
     CHECK_EQ(gort_chan_send(full, &v), 0);
@@ -364,7 +365,8 @@ static void self_select(gort_chan *ch, int me, long n, bool selects_first)
     while (sent + got < n) {
         int out = me, in = -1;
         gort_case both[] = {SEND(ch, &out), RECV(ch, &in)};
-        int i = selects_first ? gort_select(both, 2, GORT_FOREVER) : 1 - gort_select((gort_case[]){both[1], both[0]}, 2, GORT_FOREVER);
+        int i = selects_first ? gort_select(both, 2, GORT_FOREVER)
+                              : 1 - gort_select((gort_case[]){both[1], both[0]}, 2, GORT_FOREVER);
         (void)in;
         if (i == 0)
             sent++;
@@ -475,8 +477,8 @@ static void check_shares(gort_chan **order, int n, unsigned ready)
     for (int i = 0; i < n; i++) {
         double off = (double)share[i] - TRIALS * p;
         if (ready >> i & 1)
-            CHECK_MSG(off * off <= 100 * variance, "ready ones %x of %d: case %d was chosen %ld times of %d", ready,
-                      n, i, share[i], TRIALS);
+            CHECK_MSG(off * off <= 100 * variance, "ready ones %x of %d: case %d was chosen %ld times of %d",
+                      ready, n, i, share[i], TRIALS);
     }
 }
 
@@ -628,7 +630,8 @@ TEST_GO(sixteen_and_seventeen_cases, .procs = "1,2")
 /* test/fixedbugs/issue9110.go: the same channels several times in one select, whose records must come back. */
 static void dup_select(gort_chan *a, gort_chan *b, gort_chan *c)
 {
-    gort_case cases[] = {RECV(a, NULL), RECV(a, NULL), RECV(b, NULL), RECV(b, NULL), RECV(c, NULL), RECV(c, NULL)};
+    gort_case cases[] = {RECV(a, NULL), RECV(a, NULL), RECV(b, NULL),
+                         RECV(b, NULL), RECV(c, NULL), RECV(c, NULL)};
     int k = gort_select(cases, 6, GORT_FOREVER);
     CHECK_GE(k, 0);
     atomic_fetch_add(&counter, 1);
@@ -684,7 +687,8 @@ static void pong(gort_chan *in, gort_chan *out, gort_chan *idle, long n)
 
 TEST_GO(a_million_selects_use_no_memory, .procs = "1,2", .timeout = 120)
 {
-    gort_chan *a = gort_chan_new(sizeof(long), 0), *b = gort_chan_new(sizeof(long), 0), *idle = gort_chan_new(8, 0);
+    gort_chan *a = gort_chan_new(sizeof(long), 0), *b = gort_chan_new(sizeof(long), 0),
+              *idle = gort_chan_new(8, 0);
     long before = 0;
     for (int part = 0; part < 10; part++) { /* 4 selects a round trip */
         long n = test_scaled(25000, 1000);

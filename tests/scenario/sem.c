@@ -205,7 +205,6 @@ TEST_GO(a_cancelled_waiter_takes_no_permit, .procs = "1,2,4,64", .fuzz = true)
     gort_ctx_unref(ctx);
 }
 
-
 static void release_it(void *sem_to_release)
 {
     gort_sem_release(sem_to_release);

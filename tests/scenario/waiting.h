@@ -22,7 +22,7 @@
 
 #include "test.h"
 
-#define UNUSED __attribute__((unused))
+#define UNUSED      __attribute__((unused))
 #define LONG_ENOUGH (30 * GORT_SEC)
 
 /* The deadline for what must happen: far away, but it fails before the test's own time is up. */

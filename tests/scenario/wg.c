@@ -308,7 +308,8 @@ TEST_GO(done_at_the_deadline, .procs = "1,2,4,64", .fuzz = true)
         int64_t until = gort_in((int64_t)(test_random(&seed) % (60 * GORT_US)));
         for (int k = 0; k < 3; k++)
             CHECK_EQ(GORT_GO(wait_near, wg, until + k * 2 * GORT_US, &left), 0);
-        CHECK_EQ(GORT_GO(done_near, wg, until - 5 * GORT_US + (int64_t)(test_random(&seed) % (20 * GORT_US))), 0);
+        CHECK_EQ(GORT_GO(done_near, wg, until - 5 * GORT_US + (int64_t)(test_random(&seed) % (20 * GORT_US))),
+                 0);
         CHECK_EQ(gort_wg_wait(wg), 0);
         while (atomic_load(&left))
             gort_yield();

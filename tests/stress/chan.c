@@ -48,16 +48,18 @@ static void work(uint64_t seed, long n)
         if (test_random(&seed) % 3 == 0) {
             gort_chan *other = chans[test_random(&seed) % CHANS];
             long in = -1, out = (long)(test_random(&seed) % 1000);
-            gort_case cases[] = {{.ch = ch, .op = GORT_SEND, .send = &out},
-                                 {.ch = other, .op = GORT_RECV, .recv = &in},
-                                 {.ch = test_random(&seed) % 2 ? other : NULL, .op = GORT_SEND, .send = &out}};
+            gort_case cases[] = {
+                {.ch = ch, .op = GORT_SEND, .send = &out},
+                {.ch = other, .op = GORT_RECV, .recv = &in},
+                {.ch = test_random(&seed) % 2 ? other : NULL, .op = GORT_SEND, .send = &out}};
             int k = gort_select(cases, 3, deadline);
             if (k < 0)
                 note(true, 0, k);
             else
                 note(k != 1, k == 1 ? in : out, cases[k].result);
         } else {
-            int result = sends ? gort_chan_send_until(ch, &v, deadline) : gort_chan_recv_until(ch, &v, deadline);
+            int result = sends ? gort_chan_send_until(ch, &v, deadline)
+                               : gort_chan_recv_until(ch, &v, deadline);
             note(sends, v, result);
         }
     }

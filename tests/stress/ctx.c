@@ -28,7 +28,8 @@ static gort_ctx *borrow(uint64_t *seed)
 static void replace(uint64_t *seed)
 {
     gort_ctx *parent = test_random(seed) % 4 ? borrow(seed) : NULL;
-    int64_t deadline = test_random(seed) % 2 ? GORT_FOREVER : gort_in((int64_t)(test_random(seed) % (2 * GORT_MS)));
+    int64_t deadline = test_random(seed) % 2 ? GORT_FOREVER
+                                             : gort_in((int64_t)(test_random(seed) % (2 * GORT_MS)));
     gort_ctx *ctx = gort_ctx_new(parent && gort_ctx_err(parent) ? NULL : parent, deadline);
     CHECK(ctx);
     gort_ctx_unref(parent);
@@ -45,7 +46,8 @@ static void replace(uint64_t *seed)
 static void pass(uint64_t *seed, bool sends)
 {
     long v = 1;
-    int64_t deadline = test_random(seed) % 2 ? gort_in((int64_t)(test_random(seed) % (200 * GORT_US))) : gort_in(20 * GORT_MS);
+    int64_t deadline = test_random(seed) % 2 ? gort_in((int64_t)(test_random(seed) % (200 * GORT_US)))
+                                             : gort_in(20 * GORT_MS);
     int result = sends ? gort_chan_send_until(line, &v, deadline) : gort_chan_recv_until(line, &v, deadline);
     atomic_fetch_add(&waits, 1);
     if (result == (sends ? 0 : 1))

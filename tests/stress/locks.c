@@ -14,9 +14,9 @@ static gort_wg workers;
 
 #define PERMITS 3
 
-static int in_mutex;                     /* guarded by mu */
-static long tokens;                      /* guarded by mu: what cond is about */
-static atomic_long in_rw, in_sem;        /* readers + 10000 * writers; holders of permits */
+static int in_mutex;              /* guarded by mu */
+static long tokens;               /* guarded by mu: what cond is about */
+static atomic_long in_rw, in_sem; /* readers + 10000 * writers; holders of permits */
 static atomic_long made, taken, done[4], gave_up;
 
 static int64_t deadline_of(uint64_t *seed)
@@ -169,6 +169,6 @@ TEST_GO(all_kinds_at_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
     }
     for (int i = 0; i < 4; i++)
         CHECK_GT(atomic_load(&done[i]), 0);
-    test_log("mutex %ld, rwmutex %ld, semaphore %ld, condition %ld; given up %ld", done[0], done[1], done[2], done[3],
-             gave_up);
+    test_log("mutex %ld, rwmutex %ld, semaphore %ld, condition %ld; given up %ld", done[0], done[1], done[2],
+             done[3], gave_up);
 }

@@ -25,7 +25,8 @@ static void work(uint64_t seed)
             out[i] = of[i];
             bool sends = test_random(&seed) % 2;
             cases[i] = (gort_case){.ch = test_random(&seed) % 8 ? chans[of[i]] : NULL,
-                                   .op = sends ? GORT_SEND : GORT_RECV, .result = 77};
+                                   .op = sends ? GORT_SEND : GORT_RECV,
+                                   .result = 77};
             if (sends)
                 cases[i].send = &out[i];
             else
@@ -43,7 +44,9 @@ static void work(uint64_t seed)
         }
         for (size_t i = 0; i < n; i++)
             if (cases[i].op == GORT_RECV)
-                CHECK_EQ(in[i], (int)i == k ? of[i] : -1); /* a value goes to the case that happened, and nowhere else */
+                CHECK_EQ(in[i], (int)i == k
+                                    ? of[i]
+                                    : -1); /* a value goes to the case that happened, and nowhere else */
     }
     gort_wg_done(&workers);
 }
