@@ -80,7 +80,7 @@ static void detach(void *arg)
             *at = m->all_next;
             break;
         }
-    if (s->phase == GORT_PHASE_ON && m->run == s->run) {
+    if (gort__load(&s->phase, RELAXED) == GORT_PHASE_ON && m->run == gort__load(&s->run, RELAXED)) {
         s->plain_users--;
         gort__deadlock_check_locked(); /* perhaps everybody was waiting for this thread */
     }
@@ -93,9 +93,9 @@ static bool join_run(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool on = s->phase == GORT_PHASE_ON;
+    bool on = gort__load(&s->phase, RELAXED) == GORT_PHASE_ON;
     if (on) {
-        m->run = s->run;
+        m->run = gort__load(&s->run, RELAXED);
         s->plain_users++;
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_RUN, RELAXED);
     }

@@ -34,7 +34,7 @@ void gort__keeper_wake(void)
 void gort__deadlock_check_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->phase != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
+    if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
         return;
     if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->without_p)
         return;

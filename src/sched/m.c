@@ -130,7 +130,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
         if (!m)
             gort__fatal("no memory for a thread's record");
         m->id = s->m_next_id++;
-        m->run = s->run;
+        m->run = gort__load(&s->run, RELAXED);
         gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
         if (s->world_word & 1)
             m->attention |= GORT_ATT_WORLD;

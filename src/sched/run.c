@@ -49,7 +49,7 @@ static void on_quit(int signo)
 static void in_forked_child(void)
 {
     struct gort__m *m = gort__m_self();
-    if (gort__sched.phase == GORT_PHASE_NONE)
+    if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
     if (m)

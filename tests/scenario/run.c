@@ -42,6 +42,11 @@ static void settle(void)
         gort_yield();
 }
 
+static bool at_most(void *n)
+{
+    return test_thread_count() <= *(int *)n;
+}
+
 /* --- start and stop -------------------------------------------------------------------------------- */
 
 static int some_work(void *unused)
@@ -63,13 +68,13 @@ TEST(hundreds_of_runs_leave_nothing, .procs = "1,2,4,64", .fuzz = true)
     if (test_under_emulator() || test_under_valgrind())
         SKIP("memory and threads are counted differently here");
     CHECK_EQ(gort_run(some_work, NULL), 1); /* sanitizers start a thread of their own beside the first */
-    int threads = test_thread_count();
+    int threads = test_under_sanitizer() ? 2 : 1;
     long n = test_scaled(300, 60);
     for (int i = 2; i <= n; i++) {
         errno = 4711;
         CHECK_EQ(gort_run(some_work, NULL), i);
         CHECK_EQ(errno, 4711);
-        CHECK_EQ(test_thread_count(), threads);
+        CHECK(test_eventually(at_most, &threads, 20)); /* one that was between two calls ends at the next */
         CHECK_EQ(test_fd_count(), fds);
         if (i == 20) {
             vmas = test_vma_count();
@@ -91,7 +96,7 @@ TEST(a_run_unmaps_what_it_mapped, .procs = "4")
     atomic_store(&counter, 0);
     int vmas = test_vma_count();
     CHECK_EQ(gort_run(some_work, NULL), 1);
-    CHECK_LE(test_vma_count(), vmas + 2);
+    CHECK_LE(test_vma_count(), vmas + 6); /* a stack of one more thread, which libc keeps */
 }
 
 static int nest(void *unused)
@@ -215,11 +220,6 @@ static void meet(void *number)
     atomic_fetch_add(&arrived, 1);
     while (atomic_load(&arrived) < (int)(intptr_t)number)
         sched_yield();
-}
-
-static bool at_most(void *n)
-{
-    return test_thread_count() <= *(int *)n;
 }
 
 TEST_GO(idle_threads_end, .procs = "8", .env = "GORT_DEBUG=idle=50")
