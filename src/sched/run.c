@@ -170,6 +170,7 @@ static bool keep_chunk(struct gort__chunk *c)
 
 void gort__estate_free(struct gort__estate *e)
 {
+    gort__san_estate(e->fiber);
     if (e->stack)
         gort__os_vm_unmap(e->stack, e->stack_size);
     for (int i = 0; i < 2; i++)
@@ -187,6 +188,7 @@ static void bury(struct gort__m *m)
     if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;
+            m->estate.fiber = g->sanitizer;
             m->estate.chunk[0] = (struct gort__chunk *)(void *)g;
             m->estate.chunk[1] = g->copy;
         }

@@ -43,6 +43,7 @@ enum gort__fate {
 struct gort__estate {
     char *stack; /* the slot of its goroutine; NULL: nothing */
     size_t stack_size;
+    void *fiber;                  /* TSan's */
     struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
 };
 

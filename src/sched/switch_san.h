@@ -42,6 +42,16 @@ GORT_SAN_INLINE void gort__san_forget(struct gort__g *g)
     (void)g;
 }
 
+/* The same for one whose thread has left it. */
+GORT_SAN_INLINE void gort__san_estate(void *fiber)
+{
+#if GORT_TSAN
+    if (fiber)
+        __tsan_destroy_fiber(fiber);
+#endif
+    (void)fiber;
+}
+
 /* Right before the switch. */
 GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
