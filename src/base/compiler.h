@@ -19,7 +19,7 @@
 #define GORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* For data that other files declare: reached directly, not through the table of a shared library. */
 #define GORT_HIDDEN __attribute__((visibility("hidden")))
-#define GORT_UNUSED            __attribute__((unused))
+#define GORT_UNUSED __attribute__((unused))
 
 #define GORT_LINE         64 /* bytes in a cache line */
 #define GORT_ALIGNED_LINE __attribute__((aligned(GORT_LINE)))

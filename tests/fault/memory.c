@@ -77,7 +77,7 @@ TEST_GO(go_is_refused_and_works_again, .procs = "1,4", .fuzz = true)
         int again = gort_go(wait_at_gate, NULL); /* perhaps another P has given one back meanwhile */
         CHECK(again == 0 || again == -ENOMEM);
         n += again == 0;
-        while (atomic_load(&counter) < n)               /* whoever could be started can run */
+        while (atomic_load(&counter) < n) /* whoever could be started can run */
             gort_yield();
         gort_wg_done(&gate);
         while (atomic_load(&counter) < 2 * n)
