@@ -113,7 +113,7 @@ static struct gort__m *attach(void)
         return NULL;
     m->tid = gort__os_thread_id();
     m->err = gort__os_errno();
-    gort__rand_seed(&m->rand, s->conf.fuzz_seed + (uint64_t)m->tid);
+    gort__rand_seed(&m->rand, (uint64_t)m->tid);
     if (gort__os_at_thread_end(detach, m)) {
         gort__m_destroy(m);
         return NULL;
