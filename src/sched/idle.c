@@ -72,6 +72,8 @@ static bool release_p(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = m->p;
+    if (p && GORT_UNLIKELY(gort__load(&s->scarce, RELAXED)))
+        gort__g_cache_flush(p);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool idle = p && !(s->world_word & 1) && s->queue.n == 0;
     if (idle) {

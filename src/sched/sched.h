@@ -127,6 +127,7 @@ struct gort__sched {
     uint32_t idle_count GORT_ALIGNED_LINE; /* Ps in idle_ps; atomic, written under lock */
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
+    bool scarce;                           /* there was no memory for a new record; atomic */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Guarded by lock. */

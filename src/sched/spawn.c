@@ -84,6 +84,7 @@ static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
         p->fresh_end = (char *)(g + got);
         return g;
     }
+    gort__store(&gort__sched.scarce, true, RELAXED); /* from now on Ps keep little for themselves */
     gort__g_collect();
     return new_plain();
 }
@@ -155,8 +156,9 @@ void gort__g_free(struct gort__p *p, struct gort__g *g)
     p->spare = p->free;
     p->free = NULL;
     p->free_n = 0;
-    if (++p->spare_n > SPARE_MAX)
-        share(p, SPARE_MAX / 2);
+    bool scarce = gort__load(&gort__sched.scarce, RELAXED);
+    if (++p->spare_n > SPARE_MAX || scarce)
+        share(p, scarce ? 0 : SPARE_MAX / 2);
 }
 
 void gort__g_cache_flush(struct gort__p *p)

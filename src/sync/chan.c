@@ -12,7 +12,8 @@
  *
  * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders
  * wait only while the buffer is full and the channel is open; (3) so not both wait, except for
- * goroutines that select on both ends and cannot serve themselves.
+ * goroutines that select on both ends and cannot serve themselves; (4) it is freed by the last reference, or by the last
+ * wait that comes back to it (`parked`) if that is later.
  * Threads: any; also outside runs as long as nothing has to wait.
  */
 #include "sync/chan.h"
@@ -60,8 +61,21 @@ void gort_chan_unref(gort_chan *ch)
     if (!ch)
         return;
     gort__chan_check(ch, "gort_chan_unref");
-    if (gort__sub(&ch->refs, 1, ACQ_REL) != 1) /* pairs with the other unrefs: their uses come before */
-        return;
+    uint32_t refs = gort__load(&ch->refs, ACQUIRE); /* pairs with the other unrefs: their uses come before */
+    while (refs > 1)
+        if (gort__cas(&ch->refs, &refs, refs - 1, RELEASE)) /* pairs with the last one */
+            return;
+    /* The last one goes under the lock, so that it and a wait that ends agree on who frees the channel. */
+    gort__lock_take(&ch->lock, GORT_RANK_CHAN);
+    gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */
+    bool free_now = ch->parked == 0;
+    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    if (free_now)
+        gort__chan_free(ch);
+}
+
+void gort__chan_free(gort_chan *ch)
+{
     ch->magic = 0;
     gort__alloc_free(ch, bytes(ch));
 }
@@ -184,10 +198,14 @@ static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadlin
     struct gort__waiter w = {.g = (*m)->g, .value = value, .shared = true};
     struct gort__wait how = {ch,   lock, unlock, deadline, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV,
                              false};
-    gort__add(&ch->refs, 1, RELAXED);
+    gort__chan_hold(ch);
     gort__waitq_push(q, &w);
     err = gort__wait(m, &how, q, &w);
-    gort_chan_unref(ch);
+    lock(ch);
+    bool last = gort__chan_let_go(ch);
+    unlock(ch);
+    if (last)
+        gort__chan_free(ch);
     return err;
 }
 

@@ -14,6 +14,8 @@ struct gort_chan {
     uint32_t refs;          /* atomic */
     uint32_t elem;          /* bytes an element; fixed */
     uint32_t magic;
+    uint32_t
+        parked;  /* waits that may end without a peer, and then come back to it: it stays until they have */
     size_t cap;  /* fixed */
     size_t len;  /* atomic for gort_chan_len */
     size_t head; /* index of the oldest element */
@@ -27,6 +29,18 @@ void gort__chan_check(const gort_chan *ch, const char *call);
  * *wake (if not NULL) is to be readied after unlocking. */
 bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake);
 bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake);
+/* With the lock held: a wait that may end without a peer begins and ends. True: it was the last user, so the caller
+ * unlocks and frees. */
+static inline void gort__chan_hold(gort_chan *ch)
+{
+    ch->parked++;
+}
+
+static inline bool gort__chan_let_go(gort_chan *ch)
+{
+    return --ch->parked == 0 && gort__load(&ch->refs, ACQUIRE) == 0; /* pairs with gort_chan_unref */
+}
+void gort__chan_free(gort_chan *ch);
 /* Closes it and adds those to be readied to *woken. 0 or -EPIPE. */
 int gort__chan_close(gort_chan *ch, struct gort__glist *woken);
 

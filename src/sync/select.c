@@ -113,7 +113,7 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
         gort_case *c = &s->cases[k];
         void *value = c->op == GORT_SEND ? (void *)(uintptr_t)c->send : c->recv;
         s->waiters[k] = (struct gort__waiter){.g = (*m)->g, .value = value, .tag = k, .shared = true};
-        gort__add(&c->ch->refs, 1, RELAXED); /* the records must come out again, whoever frees it meanwhile */
+        gort__chan_hold(c->ch); /* the records must come out again, whoever frees it meanwhile */
         gort__waitq_push(queue_of(c), &s->waiters[k]);
     }
     struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
@@ -123,12 +123,15 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
         lock_all(s);
     for (uint32_t i = 0; i < s->n; i++) {
         struct gort__waiter *w = &s->waiters[s->order[i]];
+        gort_chan *ch = chan_at(s, i);
         if (w->queued)
             gort__waitq_remove(queue_of(&s->cases[s->order[i]]), w);
+        w->value = gort__chan_let_go(ch) ? ch : NULL;
     }
     unlock_all(s);
     for (uint32_t i = 0; i < s->n; i++)
-        gort_chan_unref(chan_at(s, i));
+        if (s->waiters[s->order[i]].value) /* nobody else has it any more */
+            gort__chan_free(s->waiters[s->order[i]].value);
     if (err)
         return err;
     s->cases[won->tag].result = won->result;

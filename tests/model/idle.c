@@ -23,6 +23,7 @@
 #pragma weak gort__os_fence_heavy
 #pragma weak gort__os_nap
 #pragma weak gort__os_thread_id
+#pragma weak gort__os_thread_stack
 #pragma weak gort__os_thread_yield
 #pragma weak gort__os_vm_guard
 #pragma weak gort__os_vm_unmap

@@ -51,7 +51,7 @@ static inline void gort__arch_fence_after_rmw(void)
 
 static inline void gort__arch_save_control(struct gort__ctx *ctx)
 {
-    __asm__ volatile("stmxcsr %0\n\tfnstcw 4+%0" : "+m"(ctx->control));
+    __asm__ volatile("stmxcsr (%0)\n\tfnstcw 4(%0)" : : "r"(&ctx->control) : "memory");
 }
 
 #ifdef __AVX512F__
