@@ -11,6 +11,8 @@
 #include "base/fatal.h"
 #include "sync/object.h"
 
+#define INHERIT_AFTER GORT_SEC
+
 int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
                       int64_t deadline, enum gort__reason reason, bool stubborn, const char *call)
 {
@@ -54,6 +56,24 @@ static void unlock_cond(void *arg)
     gort__object_unlock(&((struct both *)arg)->cond->gort_priv_lock);
 }
 
+/*
+ * The wait ends with the mutex held, whatever ended it. Only between runs can a lock be refused: a plain thread
+ * was sent away by the end of the run, and finds the mutex with another thread, which will unlock it; or with
+ * a goroutine that went with the run and never will. After a second it must be that: the caller inherits the mutex.
+ */
+static void lock_again(gort_mutex *mu)
+{
+    int64_t patience = 0;
+    while (gort_mutex_lock(mu) != 0) {
+        int64_t now = gort__os_now();
+        if (!patience)
+            patience = now + INHERIT_AFTER;
+        if (now > patience)
+            return;
+        gort__os_nap(50000);
+    }
+}
+
 int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
 {
     struct gort__waitq *q = gort__object_queue(&cond->gort_priv_waiters);
@@ -73,7 +93,7 @@ int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
     gort__mutex_unlock(m, mu);
     err = gort__wait(&m, &how, q, &w);
     gort__leave(m);
-    gort_mutex_lock(mu);
+    lock_again(mu);
     return err;
 }
 
