@@ -77,6 +77,13 @@ GORT_API int gort_maxprocs(int n);
 GORT_API void gort_lock_thread(void);
 GORT_API void gort_unlock_thread(void);
 
+/* Around a call that may block in the kernel: the other goroutines go on meanwhile. In between the caller counts as a
+ * plain thread. Pairs nest. In a plain thread they do nothing. */
+GORT_API void gort_block_enter(void);
+GORT_API void gort_block_leave(void);
+/* fn(arg), which will block for long: the other goroutines go on at once. Returns what fn returned. */
+GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
+
 /* Writes one line a goroutine (id, name, state, what it waits for) to fd. Callable from a signal handler. */
 GORT_API void gort_dump(int fd);
 

@@ -69,6 +69,24 @@ void gort__os_thread_stack(void **lo, size_t *size);
 extern bool gort__os_light_is_full GORT_HIDDEN;
 void gort__os_fence_heavy(void);
 
+/* --- readiness of fds (linux/epoll.c) ---------------------------------------------------------
+ *
+ * A poller tells when fds become ready: edge-triggered, both directions at once. errno is left alone.
+ */
+enum { GORT__OS_READABLE = 1, GORT__OS_WRITABLE = 2, GORT__OS_HANGUP = 4, GORT__OS_ERROR = 8 };
+struct gort__os_event {
+    uint64_t tag; /* as given to gort__os_poll_add */
+    uint32_t what;
+};
+int gort__os_poll_open(void); /* a poller, or -errno */
+void gort__os_poll_close(int poller);
+int gort__os_poll_add(int poller, int fd, uint64_t tag); /* 0, -EPERM: never waits (a regular file), -errno */
+int gort__os_poll_del(int poller, int fd);               /* 0 or -errno */
+/* Up to n events. 0: the monotonic deadline (INT64_MIN: does not sleep; INT64_MAX: none) has passed, or it was kicked or
+ * interrupted. Sleeps with a precision of some ten microseconds where the kernel can (epoll_pwait2). */
+int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline);
+void gort__os_poll_kick(int poller); /* the wait that goes on, or else the next one, returns */
+
 /* --- signals (linux/signal.c) ----------------------------------------------------------------- */
 
 /* An alternate signal stack for the calling thread; the former one is put into *saved. */

@@ -45,6 +45,7 @@ static const struct {
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
     {"nomembarrier", SWITCH, offsetof(struct gort__conf, nomembarrier)},
+    {"nopwait2", SWITCH, offsetof(struct gort__conf, nopwait2)},
 };
 #define SWITCHES (sizeof switches / sizeof switches[0])
 
@@ -89,6 +90,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     }
     gort__os_force.no_guard_install = c.noguard;
     gort__os_force.no_membarrier = c.nomembarrier;
+    gort__os_force.no_epoll_pwait2 = c.nopwait2;
     *out = c;
     return 0;
 }

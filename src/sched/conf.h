@@ -33,6 +33,7 @@ struct gort__conf {
     int idle_ms;        /* how long a thread without work stays */
     bool noguard;       /* as on a kernel without MADV_GUARD_INSTALL */
     bool nomembarrier;  /* as on a kernel without membarrier */
+    bool nopwait2;      /* as on a kernel without epoll_pwait2 */
 };
 
 /*

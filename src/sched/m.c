@@ -297,6 +297,8 @@ void gort__p_regain(struct gort__m *m)
     if (p) {
         gort__p_take(m, p);
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (gort__load(&g->state, RELAXED) != GORT_G_RUNNING)
+            gort__g_set(g, GORT_G_RUNNING);
         return;
     }
     bool tied = (g->flags & GORT_G_BOUND) != 0;
@@ -305,6 +307,8 @@ void gort__p_regain(struct gort__m *m)
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__queue_put_locked(g);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
     if (!wait_for_grant(m))
         return; /* gort__attend sees that the run is over */
     if (!tied) {

@@ -59,6 +59,8 @@ struct gort__m {
     struct gort__g *prev;     /* the G that was switched away from */
     int *err;                 /* the thread's errno */
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
+    struct gort__g *block_g;  /* the G in an announced blocking call (block.c), or NULL; owner */
+    uint32_t block_depth;     /* calls nested in it, or a plain thread's; owner */
     struct gort__g *handed;   /* a picked G that g0 must see to: bound, or without a stack */
 
     /* Sleeping and waking: m.c. */

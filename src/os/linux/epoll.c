@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * epoll.c - readiness of fds.
+ *
+ * Why: epoll_pwait2 sleeps to the nanosecond (a thread's timer slack aside), where epoll_wait counts
+ * milliseconds; on kernels before 5.11 a ppoll on the epoll fd does the same in two calls. An eventfd
+ * wakes the sleeper: it is edge-triggered, so nobody needs to read it.
+ * Threads: any; open and close alone. errno is never changed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/fatal.h"
+#include "os/force.h"
+#include "os/os.h"
+
+#define SECOND INT64_C(1000000000)
+#define KICK   UINT64_MAX /* the tag of the eventfd */
+#define MOST   128
+
+static int kick_fd = -1; /* of the one poller; written by open and close */
+static bool no_pwait2;   /* the kernel lacks it; atomic, found out at the first use */
+
+int gort__os_poll_open(void)
+{
+    int saved = errno, err = 0;
+    int poller = epoll_create1(EPOLL_CLOEXEC);
+    if (poller < 0)
+        err = -errno;
+    kick_fd = err ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event kick = {.events = EPOLLIN | EPOLLET, .data.u64 = KICK};
+    if (!err && (kick_fd < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, kick_fd, &kick) != 0)) {
+        err = -errno;
+        gort__os_poll_close(poller);
+    }
+    errno = saved;
+    return err ? err : poller;
+}
+
+void gort__os_poll_close(int poller)
+{
+    int saved = errno;
+    close(poller);
+    if (kick_fd >= 0)
+        close(kick_fd);
+    kick_fd = -1;
+    errno = saved;
+}
+
+int gort__os_poll_add(int poller, int fd, uint64_t tag)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = tag};
+    int saved = errno, err = 0;
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) != 0)
+        err = -errno;
+    errno = saved;
+    return err;
+}
+
+int gort__os_poll_del(int poller, int fd)
+{
+    struct epoll_event unused = {0};
+    int saved = errno, err = 0;
+    if (epoll_ctl(poller, EPOLL_CTL_DEL, fd, &unused) != 0)
+        err = -errno;
+    errno = saved;
+    return err;
+}
+
+/* Sleeps without fetching: true when there is something, or perhaps is. */
+static bool sleep_by_poll(int poller, const struct timespec *timeout)
+{
+    struct pollfd p = {.fd = poller, .events = POLLIN};
+    return ppoll(&p, 1, timeout, NULL) > 0;
+}
+
+static int fetch(int poller, struct epoll_event *raw, int n, int64_t deadline)
+{
+    struct timespec ts = {0}, *timeout = NULL;
+    if (deadline != INT64_MAX) {
+        int64_t ns = deadline == INT64_MIN ? 0 : deadline - gort__os_now();
+        if (ns > 0)
+            ts = (struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)};
+        timeout = &ts;
+    }
+    if (!timeout || (ts.tv_sec == 0 && ts.tv_nsec == 0))
+        return epoll_wait(poller, raw, n, timeout ? 0 : -1);
+#ifdef SYS_epoll_pwait2
+    if (!gort__load(&no_pwait2, RELAXED) && !gort__os_force.no_epoll_pwait2) {
+        int got = (int)syscall(SYS_epoll_pwait2, poller, raw, n, timeout, NULL, 0);
+        if (got >= 0 || errno != ENOSYS)
+            return got;
+        gort__store(&no_pwait2, true, RELAXED);
+    }
+#endif
+    return sleep_by_poll(poller, timeout) ? epoll_wait(poller, raw, n, 0) : 0;
+}
+
+int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline)
+{
+    struct epoll_event raw[MOST];
+    int saved = errno, kept = 0;
+    int got = fetch(poller, raw, n < MOST ? n : MOST, deadline);
+    if (got < 0 && errno != EINTR)
+        gort__throw("epoll_wait failed: errno %d", errno);
+    for (int i = 0; i < got; i++) {
+        if (raw[i].data.u64 == KICK)
+            continue;
+        uint32_t in = raw[i].events, what = 0;
+        if (in & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+            what |= GORT__OS_READABLE;
+        if (in & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+            what |= GORT__OS_WRITABLE;
+        if (in & (EPOLLHUP | EPOLLRDHUP))
+            what |= GORT__OS_HANGUP;
+        if (in & EPOLLERR)
+            what |= GORT__OS_ERROR;
+        events[kept++] = (struct gort__os_event){raw[i].data.u64, what};
+    }
+    errno = saved;
+    return kept;
+}
+
+void gort__os_poll_kick(int poller)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    (void)poller;
+    if (write(kick_fd, &one, sizeof one) < 0 && errno != EAGAIN)
+        gort__throw("the poller's eventfd refuses a kick: errno %d", errno);
+    errno = saved;
+}
