@@ -77,6 +77,11 @@ GORT_API int gort_maxprocs(int n);
 GORT_API void gort_lock_thread(void);
 GORT_API void gort_unlock_thread(void);
 
+/* No preemption of the calling goroutine between them; they nest. For code that keeps a lock which others spin on,
+ * or must not be stopped half-way; keep it short. */
+GORT_API void gort_preempt_off(void);
+GORT_API void gort_preempt_on(void);
+
 /* Around a call that may block in the kernel: the other goroutines go on meanwhile. In between the caller counts as a
  * plain thread. Pairs nest. In a plain thread they do nothing. */
 GORT_API void gort_block_enter(void);

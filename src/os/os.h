@@ -50,6 +50,8 @@ void gort__os_thread_join(uintptr_t thread);
 void gort__os_thread_detach(uintptr_t thread);
 int gort__os_thread_id(void); /* the kernel's number of the calling thread */
 void gort__os_thread_yield(void);
+void gort__os_thread_precise(
+    void);                       /* the calling thread's sleeps end when they should, not some 50 us later */
 int gort__os_thread_total(void); /* how many threads the process has; 0: unknown. Reads a file */
 int *gort__os_errno(void);       /* the calling thread's errno; asked anew at each call */
 /* Calls fn(arg) when the calling thread ends. arg NULL takes it back. 0 or -errno. */
@@ -58,6 +60,23 @@ int gort__os_at_thread_end(void (*fn)(void *), void *arg);
 int gort__os_at_fork_child(void (*fn)(void));
 /* An upper bound of the addresses of the calling thread's stack, and its size; for sanitizers. */
 void gort__os_thread_stack(void **lo, size_t *size);
+
+/* --- other threads of this process (linux/task.c) --------------------------------------------- */
+
+int64_t gort__os_thread_cpu(int tid); /* the CPU time it has used, ns; -1: it is gone */
+enum gort__os_task { GORT__OS_TASK_UNKNOWN, GORT__OS_TASK_RUNS, GORT__OS_TASK_SLEEPS };
+enum gort__os_task gort__os_thread_state(int tid); /* reads a file */
+uint64_t gort__os_thread_waits(int tid);           /* how often it has gone to sleep; reads a file */
+void gort__os_thread_signal(int tid, int signo);
+/* A timer that counts the CPU time of tid and sends it signo, with value. A number >= 0, or -errno. */
+int gort__os_cpu_timer_make(int tid, int signo, void *value);
+bool gort__os_cpu_timer_arm(int timer, int64_t ns); /* once, after so much more CPU time; 0 disarms */
+void gort__os_cpu_timer_drop(int timer);
+
+/* --- code that may hold locks which everybody needs (linux/text.c) ---------------------------- */
+
+void gort__os_text_collect(void); /* finds libc, the loader and allocators; before the question */
+bool gort__os_text_delicate(uintptr_t pc);
 
 /* --- fences between threads (linux/barrier.c) -------------------------------------------------
  *
@@ -97,6 +116,20 @@ struct gort__os_altstack {
 };
 void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *saved);
 void gort__os_altstack_restore(const struct gort__os_altstack *saved);
+/* What a handler is told. */
+struct gort__os_signal {
+    int signo;
+    bool timer, thread; /* sent by a timer; by tgkill from this process */
+    void *value;        /* with timer: the one given to gort__os_cpu_timer_make */
+    uintptr_t pc, sp;   /* of the interrupted code */
+    void *info, *context;
+};
+/* Installs fn for signo, whatever was there, which gort__os_signal_chain then calls. 0 or -errno. One signal at a time. */
+int gort__os_signal_catch(int signo, void (*fn)(const struct gort__os_signal *));
+bool gort__os_signal_caught(int signo); /* our handler is still the one installed */
+void gort__os_signal_release(int signo);
+void gort__os_signal_chain(const struct gort__os_signal *s); /* does what would have happened without us */
+void gort__os_signal_unblock(int signo);                     /* for the calling thread */
 /* Installs fn for signo when its disposition is the default; true when it did. */
 bool gort__os_signal_take(int signo, void (*fn)(int signo));
 /* Back to the default, if fn is still the handler. */

@@ -2,59 +2,212 @@
 /*
  * block.c - calls that block, announced by the caller.
  *
- * Between enter and leave the caller counts as a plain thread: its M has no P, and m->g is g0, which can wait on
- * the thread's own note like the stand-in of any plain thread.
+ * Why: any goroutine in user code can lose its P to sysmon (owner.c), so announcing a blocking call needs no
+ * atomic operation: enter counts block_seq up, which tells sysmon to take the P at its next tick without looking
+ * at the thread, and leave is an ordinary entry, which finds out whether that happened. When such calls
+ * turn out to be long again and again, and others wait, the P is handed over at once.
+ *
+ * In between the caller counts as a plain thread. The thread's self then points at the M's shadow, a
+ * stand-in whose attention is never 0: a gort call takes the slow way in, which surfaces: gives up the
+ * P for real and makes g0, which can wait on the thread's own note, the caller.
+ *
+ *     RUNNING --enter--> shadow (P kept or taken) --a gort call--> surfaced: m->block_g set, m->g is g0
+ *        ^-----leave--------'                                          |
+ *        ^------------------------- leave: waits for a P --------------'
+ *
+ * gort_block changes to the thread's own, large stack for the call, and hands the P over first.
  * Threads: the calling goroutine for itself; plain threads and threads outside of runs need not announce anything.
  */
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-void gort_block_enter(void)
+#define LONG_BLOCKS 2 /* so many long calls in a row, and the next is taken for one */
+
+struct gort__block_call {
+    intptr_t (*fn)(void *);
+    void *arg;
+    intptr_t result;
+};
+
+static bool is_shadow(const struct gort__m *m)
 {
-    struct gort__m *m = gort__enter();
-    if (!m)
-        return;
-    if (!m->p) {
-        m->block_depth++;
-        gort__leave(m);
-        return;
-    }
-    struct gort__g *g = m->g;
-    m->block_g = g;
-    gort__g_set(g, GORT_G_SYSCALL);
+    return gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW;
+}
+
+static struct gort__m *real(struct gort__m *m)
+{
+    return is_shadow(m) ? ((struct gort__shadow *)(void *)m)->m : m;
+}
+
+/* The M has something to come back to: no deadlock meanwhile. */
+static void owe(struct gort__m *m)
+{
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    if (!m->owed) { /* it comes back: no deadlock meanwhile */
+    if (!m->owed) {
         m->owed = true;
         gort__sched.without_p++;
     }
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+
+/* Gives up the P before the call. Inside. */
+static void give_up(struct gort__m *m)
+{
+    owe(m);
+    gort__or(&m->attention, GORT_ATT_NO_P, RELAXED); /* so that the way back waits for one */
     gort__p_handoff(m);
-    gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:bury */
+}
+
+static GORT_NOINLINE void enter_slow(struct gort__m *m)
+{
+    m = gort__enter();
+    struct gort__p *p = m ? m->p : NULL;
+    if (p) {
+        gort__sysmon_poke();
+        if (p->long_blocks >= LONG_BLOCKS && gort__p_has_work()) {
+            p->long_blocks--; /* look again now and then */
+            give_up(m);
+        }
+    }
+    if (m) {
+        /* No leave: what attention asks for can wait until the call is over. */
+        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
+    }
+}
+
+void gort_block_enter(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (!m)
+        return;
+    if (is_shadow(m)) {
+        real(m)->block_depth++;
+        return;
+    }
+    struct gort__g *g = m->g;
+    if (g->flags & GORT_G_THREAD) {
+        m->block_depth++;
+        return;
+    }
+    struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
+    if (p && (p->long_blocks || gort__load(&gort__sched.sysmon_deep, RELAXED)))
+        enter_slow(m);
+    gort__store(&g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
+    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__arch_set_self(&m->shadow);
+}
+
+static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
+{
+    if (m->block_depth || !m->block_g) {
+        if (m->block_depth)
+            m->block_depth--;
+        return;
+    }
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light();                  /* pairs with world.c and owner.c */
+    gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
+    m->block_g = NULL;
+    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__attend(m);
+    if (!m->p)
+        gort__p_regain(m);
     gort__leave(m);
 }
 
 void gort_block_leave(void)
 {
-    struct gort__m *m = gort__enter();
+    struct gort__m *m = gort__m_self();
     if (!m)
         return;
-    if (m->block_depth || !m->block_g) {
-        if (m->block_depth)
-            m->block_depth--;
-        gort__leave(m);
+    if (!is_shadow(m)) {
+        leave_surfaced(m);
         return;
     }
-    struct gort__g *g = m->block_g;
-    m->block_g = NULL;
-    gort__store(&m->g, g, RELEASE); /* pairs with run.c:bury */
-    gort__p_regain(m);
+    m = real(m);
+    if (m->block_depth) {
+        m->block_depth--;
+        return;
+    }
+    gort__arch_set_self(m);
+    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__compiler_fence(); /* a light one, as in gort__enter */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED))) {
+        gort__os_fence_light();
+        gort__attend(m);
+        m->p->long_blocks = LONG_BLOCKS + 8;
+    } else if (m->p->long_blocks) {
+        m->p->long_blocks--;
+    }
+    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
+}
+
+struct gort__m *gort__block_surface(struct gort__m *m)
+{
+    m = real(m);
+    gort__arch_set_self(m);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. */
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    bool has_p = m->p != NULL;
+    gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    m->block_g = m->g;
+    gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:bury */
+    if (has_p) {
+        owe(m);
+        gort__p_handoff(m);
+    }
+    gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
+    return m;
+}
+
+/* --- gort_block ------------------------------------------------------------------------------- */
+
+void gort__block_call_run(struct gort__m *m)
+{
+    struct gort__block_call *call = m->call;
+    struct gort__g *g = m->prev;
+    m->call = NULL;
+    m->block_g = g; /* its stack must stay: the argument may lie there */
+    bool tied = m->locked_g != NULL;
+    m->locked_g = NULL;
+    owe(m);
+    if (m->p)
+        gort__p_handoff(m);
+    gort__leave(m);
+    call->result = call->fn(call->arg);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    m->block_depth = 0;
+    m->block_g = NULL;
+    if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) /* nothing of the run may be touched any more */
+        return;
+    if (tied) {
+        m->locked_g = g;
+        gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+        gort__m_found_p_locked(m);
+        gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    }
+    gort__g_set(g, GORT_G_RUNNABLE);
+    gort__queue_put_and_wake(g); /* counted before the M stops counting (gort__m_stop) */
 }
 
 intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
 {
-    gort_block_enter();
-    intptr_t result = fn(arg);
-    gort_block_leave();
-    return result;
+    struct gort__m *m = gort__m_self();
+    if (!m || (m->g->flags & GORT_G_THREAD)) /* a plain thread, or in such a call already */
+        return fn(arg);
+    m = gort__enter();
+    struct gort__g *g = m->g;
+    struct gort__block_call call = {fn, arg, 0};
+    m->call = &call;
+    gort__arch_save_control(&g->ctx);
+    gort__g_set(g, GORT_G_SYSCALL);
+    m = gort__switch_to(m, g, &m->g0);
+    gort__leave(m);
+    return call.result;
 }

@@ -26,6 +26,14 @@ __attribute__((noreturn)) static void end_thread(struct gort__m *m)
     gort__throw("a goroutine of an ended run was resumed");
 }
 
+/* On g0 there is no goroutine to stop or to wait with. Under the lock: see owner.c. */
+static void clear_p_bits(struct gort__m *m)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+
 /* The P is gone, or the world is stopped, or the run is over. On a goroutine's stack or on g0. */
 void gort__attend(struct gort__m *m)
 {
@@ -35,18 +43,20 @@ void gort__attend(struct gort__m *m)
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {
-            if (m->g == &m->g0)
-                return; /* the search for work ends the thread */
+            if (m->g == &m->g0 || m->in_handler)
+                return; /* the search for work ends the thread; the handler freezes it */
             end_thread(m);
         }
         if (bits & GORT_ATT_NO_RUN)
             return;
         if (bits & GORT_ATT_WORLD)
             gort__world_wait(m);
-        else if ((bits & GORT_ATT_NO_P) && m->g != &m->g0)
+        else if (m->g == &m->g0)
+            clear_p_bits(m);
+        else if (bits & GORT_ATT_NO_P)
             gort__p_regain(m);
         else
-            gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
+            gort__p_preempt(m, m->in_handler && m->delicate);
     }
 }
 
@@ -62,13 +72,15 @@ void gort__leave_slow(struct gort__m *m)
     }
 }
 
-/* A plain thread ends. */
-static void detach(void *arg)
+/* A plain thread ends; or one of ours, which must not. */
+void gort__entry_thread_ends(void *arg)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = arg;
     if (s->forked)
         return;
+    if (!m->plain)
+        gort__fatal("a goroutine ended its thread (pthread_exit or pthread_cancel): use gort_exit");
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light();                                      /* pairs with run.c:send_away_plain */
     if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_NO_RUN)) /* else what it left went with the run */
@@ -114,7 +126,7 @@ static struct gort__m *attach(void)
     m->tid = gort__os_thread_id();
     m->err = gort__os_errno();
     gort__rand_seed(&m->rand, (uint64_t)m->tid);
-    if (gort__os_at_thread_end(detach, m)) {
+    if (gort__os_at_thread_end(gort__entry_thread_ends, m)) {
         gort__m_destroy(m);
         return NULL;
     }
@@ -136,6 +148,8 @@ struct gort__m *gort__enter_plain(void)
         m = attach();
     if (!m)
         return NULL;
+    if (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW)
+        m = gort__block_surface(m);
     for (;;) {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c and run.c */
@@ -147,6 +161,10 @@ struct gort__m *gort__enter_plain(void)
             if (!join_run(m))
                 return NULL;
             continue;
+        }
+        if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) { /* in a blocking call, and the run is over */
+            gort__store(&m->inside, 0, RELEASE);         /* pairs with run.c */
+            return NULL;
         }
         gort__attend(m);
     }

@@ -156,7 +156,7 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__store(&m->g, next, RELAXED);
     gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
     gort__g_set(next, GORT_G_RUNNING);
-    p->switches++;
+    gort__p_count_switch(p);
     gort__arch_restart(&m->g0.ctx, &next->ctx);
 }
 
@@ -182,11 +182,14 @@ void gort__g_end(void)
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {
-            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND);
+            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) &&
+                         !gort__load(&gort__sched.held_n, RELAXED);
             if (!GORT_SANITIZED && fresh && g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(next->flags & GORT_G_BOUND) && (next->ctx.pc || gort__give_stack(m->p, next)))
+            bool started = next->ctx.pc != NULL;
+            if (!(next->flags & GORT_G_BOUND) &&
+                (started || (!gort__load(&gort__sched.held_n, RELAXED) && gort__give_stack(m->p, next))))
                 gort__switch_to(m, g, next);
             m->handed = next;
         }

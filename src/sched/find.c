@@ -90,6 +90,8 @@ static struct gort__g *look(struct gort__m *m)
     struct gort__g *g = gort__pick_local(m->p);
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(m->p, UINT32_MAX);
+    if (!g && gort__load(&gort__sched.held_n, RELAXED))
+        g = gort__held_take();
     if (!g && gort__load(&gort__sched.procs, RELAXED) > 1 && may_spin(m))
         g = steal(m);
     return g;

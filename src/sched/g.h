@@ -96,7 +96,8 @@ struct gort__g {
     void *copy;                          /* the copied argument's block, NULL without one */
 
     /* For the primitives that it waits on, and for the sanitizers. */
-    uint32_t lock_depth;          /* nested gort_lock_thread calls; owner */
+    uint16_t lock_depth;          /* nested gort_lock_thread calls; owner */
+    uint16_t preempt_off;         /* nested gort_preempt_off calls; owner */
     uint32_t wait_word;           /* who won the race to wake it; meaning given by what it waits on */
     void *wait_slot;              /* whatever the waker left for it */
     void *sanitizer;              /* ASan's fake stack, or TSan's fiber */

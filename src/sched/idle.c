@@ -31,7 +31,7 @@
 bool gort__p_has_work(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (gort__load(&s->queued, RELAXED))
+    if (gort__load(&s->queued, RELAXED) || gort__load(&s->held_n, RELAXED))
         return true;
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
@@ -75,7 +75,7 @@ static bool release_p(struct gort__m *m)
     if (p && GORT_UNLIKELY(gort__load(&s->scarce, RELAXED)))
         gort__g_cache_flush(p);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool idle = p && !(s->world_word & 1) && s->queue.n == 0;
+    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->held.n == 0;
     if (idle) {
         m->p = NULL;
         gort__p_idle_put_locked(p);

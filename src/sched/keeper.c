@@ -36,7 +36,7 @@ void gort__deadlock_check_locked(void)
     struct gort__sched *s = &gort__sched;
     if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
         return;
-    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->without_p)
+    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->held.n || s->without_p)
         return;
     uint64_t live = gort__g_count();
     if (live == 0) {
@@ -46,7 +46,7 @@ void gort__deadlock_check_locked(void)
     if (s->plain_users || gort__timer_count())
         return;
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
-    int total = gort__os_thread_total(), ours = 1 + s->m_count + (GORT_TSAN ? 1 : 0);
+    int total = gort__os_thread_total(), ours = 2 + s->m_count + (GORT_TSAN ? 1 : 0); /* keeper, sysmon */
     if (total == 0 || total > ours) {
         s->suspect = true;
         gort__keeper_wake_locked();
@@ -82,6 +82,8 @@ static bool refused(struct gort__m *m, int err)
                 break;
             }
         s->m_count--;
+        if (m->spare)
+            s->spare_coming = false;
         gort__m_retire_locked(m);
         if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
             other = gort__m_start_locked(p, false);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * m.c - threads: their records, sleeping and waking, and handing Ps between them.
+ * m.c - threads: their records, sleeping and waking.
  *
  * Why: an M without a P sleeps on its own word (its note), so waking one wakes just that one. A P
  * is handed over under the scheduler's lock, before its new M wakes: whoever looks sees the P held.
+ * How Ps change hands is told in owner.c.
  * Threads are created by the keeper (keeper.c), never here: what the creator of a thread has done
  * to its signal mask or affinity must not be inherited, and creating needs memory from libc.
  *
  * Ways to wait, all on the note:
  *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while
- *     gort__wait_for_locked  its tied goroutine does not run; the P is with somebody else
- *     gort__p_regain         its goroutine runs, but the P was taken; queued as a bound one
+ *     gort__wait_for_locked  its tied goroutine does not run; the P is with somebody else (owner.c)
+ *     gort__p_regain         its goroutine runs, but the P is with somebody else (owner.c)
  * Invariants: (1) note is 2 only while its thread sleeps or is about to; (2) one wake a sleep;
  * (3) p->m == m exactly if m->p == p or m->next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
@@ -22,8 +23,7 @@
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
-#define GUARD    ((size_t)64 << 10)
-#define ALTSTACK ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers */
+#define GUARD ((size_t)64 << 10)
 
 enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
 
@@ -31,7 +31,7 @@ enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
 static size_t record_bytes(void)
 {
     size_t page = gort__os_page();
-    return GUARD + ALTSTACK + (sizeof(struct gort__m) + page - 1) / page * page;
+    return GUARD + GORT_ALTSTACK + (sizeof(struct gort__m) + page - 1) / page * page;
 }
 
 static void prepare(struct gort__m *m)
@@ -39,6 +39,8 @@ static void prepare(struct gort__m *m)
     memset(m, 0, offsetof(struct gort__m, tid));
     m->g = &m->g0;
     m->attention = gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0;
+    m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL, m};
+    m->timer = -1;
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
     m->g0.state = GORT_G_RUNNING;
@@ -50,7 +52,7 @@ struct gort__m *gort__m_make(bool plain)
     if (!mem)
         return NULL;
     gort__os_vm_guard(mem, GUARD); /* without one it still works, only an overflow is not noticed */
-    struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + ALTSTACK);
+    struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + GORT_ALTSTACK);
     prepare(m);
     m->plain = plain;
     return m;
@@ -58,7 +60,7 @@ struct gort__m *gort__m_make(bool plain)
 
 void gort__m_destroy(struct gort__m *m)
 {
-    gort__os_vm_unmap((char *)m - ALTSTACK - GUARD, record_bytes());
+    gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 
 void gort__m_retire_locked(struct gort__m *m)
@@ -106,6 +108,13 @@ void gort__m_sleep(struct gort__m *m)
     gort__m_sleep_until(m, INT64_MAX);
 }
 
+void gort__m_sleep_again(struct gort__m *m)
+{
+    uint32_t asleep = NOTE_ASLEEP; /* a signal handler's siglongjmp may have left an earlier sleep */
+    gort__cas(&m->note, &asleep, NOTE_NONE, RELAXED);
+    gort__m_sleep(m);
+}
+
 void gort__m_wake(struct gort__m *m)
 {
     uint32_t *note = &m->note;
@@ -115,38 +124,58 @@ void gort__m_wake(struct gort__m *m)
         gort__os_futex_wake(note, 1);
 }
 
+/* A new M, whose thread the keeper is to create. */
+static struct gort__m *make_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (s->m_count >= s->conf.max_threads)
+        gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
+    struct gort__m *m = record_locked();
+    if (!m)
+        gort__fatal("no memory for a thread's record");
+    m->id = s->m_next_id++;
+    m->run = gort__load(&s->run, RELAXED);
+    gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
+    if (s->world_word & 1)
+        m->attention |= GORT_ATT_WORLD;
+    m->all_next = s->all_ms;
+    s->all_ms = m;
+    s->m_count++;
+    m->link = s->wanted_ms;
+    s->wanted_ms = m;
+    gort__keeper_wake_locked();
+    return m;
+}
+
+void gort__m_spare_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (s->spare_coming || s->idle_ms || s->m_count >= s->conf.max_threads)
+        return;
+    s->spare_coming = true;
+    make_locked()->spare = true;
+}
+
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = s->idle_ms;
     bool created = !m;
+    if (!m && s->held.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
+        if (spinning)
+            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+        return gort__grant_locked(p, gort__held_pop_locked());
+    }
     if (m) {
         s->idle_ms = m->link;
     } else {
-        if (s->m_count >= s->conf.max_threads)
-            gort__fatal("the program needs more than %d threads (gort_config.max_threads)",
-                        s->conf.max_threads);
-        m = record_locked();
-        if (!m)
-            gort__fatal("no memory for a thread's record");
-        m->id = s->m_next_id++;
-        m->run = gort__load(&s->run, RELAXED);
-        gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
-        if (s->world_word & 1)
-            m->attention |= GORT_ATT_WORLD;
-        m->all_next = s->all_ms;
-        s->all_ms = m;
-        s->m_count++;
-        m->link = s->wanted_ms;
-        s->wanted_ms = m;
-        gort__keeper_wake_locked();
+        m = make_locked();
     }
     m->next_p = p;
     m->spinning = spinning;
-    p->m = m;
+    gort__store(&p->m, m, RELAXED);
     return created ? NULL : m;
 }
-
 static void take_next_p(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -201,139 +230,6 @@ void gort__m_stop(struct gort__m *m)
     take_next_p(m);
 }
 
-void gort__p_handoff(struct gort__m *m)
-{
-    struct gort__sched *s = &gort__sched;
-    struct gort__p *p = m->p;
-    struct gort__m *other = NULL;
-    bool idle = false;
-    gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    m->p = NULL;
-    p->m = NULL;
-    if (s->ended) {
-        /* nobody needs it any more */
-    } else if (s->world_word & 1) {
-        gort__world_event(); /* world_start sees to the P */
-    } else if (!gort__runq_empty(&p->runq) || s->queue.n) {
-        other = gort__m_start_locked(p, false);
-    } else if (s->idle_count == 0 && gort__load(&s->spinning, RELAXED) == 0 && s->procs > 1) {
-        gort__add(&s->spinning, 1, SEQ_CST); /* the last one awake: somebody must look around */
-        other = gort__m_start_locked(p, true);
-    } else {
-        gort__p_idle_put_locked(p);
-        idle = true;
-        gort__deadlock_check_locked();
-    }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    if (other)
-        gort__m_wake(other);
-    if (idle) {
-        gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
-        if (gort__p_has_work())
-            gort__wake_if_idle();
-    }
-}
-
-/* Sleeps until a P is granted. False: the run is over. */
-static bool wait_for_grant(struct gort__m *m)
-{
-    if (!gort__load(&m->quit, RELAXED)) {
-        gort__m_sleep(m);
-        take_next_p(m);
-    }
-    while (!m->p &&
-           !gort__load(&m->quit, RELAXED)) { /* the granted P went away with a stop of the world: ask again */
-        struct gort__sched *s = &gort__sched;
-        struct gort__g *g = m->g == &m->g0 ? m->locked_g : m->g;
-        gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        struct gort__p *p = gort__p_idle_get_locked();
-        if (p)
-            gort__p_take(m, p);
-        else
-            gort__queue_put_locked(g);
-        gort__m_found_p_locked(m);
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-        if (!p) {
-            gort__fence(SEQ_CST); /* pairs with idle.c */
-            gort__wake_if_idle();
-            gort__m_sleep(m);
-            take_next_p(m);
-        }
-    }
-    return !gort__load(&m->quit, RELAXED);
-}
-
-bool gort__wait_for_locked(struct gort__m *m)
-{
-    if (m->handed) { /* picked for this thread, which must not run it */
-        gort__queue_put_and_wake(m->handed);
-        m->handed = NULL;
-    }
-    if (m->spinning)
-        gort__spin_stop(m);
-    if (m->p)
-        gort__p_handoff(m);
-    bool granted = wait_for_grant(m);
-    while (granted && gort__m_wanted(m)) {
-        if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)
-            return false;
-        gort__attend(m);
-        if (!m->p) {
-            gort__queue_put_and_wake(m->locked_g);
-            granted = wait_for_grant(m);
-        }
-    }
-    return granted;
-}
-
-void gort__p_regain(struct gort__m *m)
-{
-    struct gort__sched *s = &gort__sched;
-    struct gort__g *g = m->g;
-    gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
-    gort__m_found_p_locked(m);
-    struct gort__p *p = gort__p_idle_get_locked();
-    if (p) {
-        gort__p_take(m, p);
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-        if (gort__load(&g->state, RELAXED) != GORT_G_RUNNING)
-            gort__g_set(g, GORT_G_RUNNING);
-        return;
-    }
-    bool tied = (g->flags & GORT_G_BOUND) != 0;
-    gort__g_flag_on(g, GORT_G_BOUND);
-    g->bound_m = m;
-    gort__g_set(g, GORT_G_RUNNABLE);
-    gort__queue_put_locked(g);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
-    if (!wait_for_grant(m))
-        return; /* gort__attend sees that the run is over */
-    if (!tied) {
-        gort__g_flag_off(g, GORT_G_BOUND);
-        g->bound_m = NULL;
-    }
-    gort__g_set(g, GORT_G_RUNNING);
-}
-
-void gort__run_bound(struct gort__m *m, struct gort__g *g)
-{
-    struct gort__sched *s = &gort__sched;
-    struct gort__m *other = g->bound_m;
-    if (m->spinning)
-        gort__spin_stop(m);
-    gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    struct gort__p *p = m->p;
-    m->p = NULL;
-    p->m = other;
-    other->next_p = p;
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    gort__m_wake(other);
-    gort__m_stop(m);
-}
-
 void gort__m_main(void *arg)
 {
     struct gort__sched *s = &gort__sched;
@@ -341,14 +237,23 @@ void gort__m_main(void *arg)
     gort__arch_set_self(m);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
-    gort__os_altstack_set((char *)m - ALTSTACK, ALTSTACK, &m->old_altstack);
+    gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->old_altstack);
     gort__san_thread(m);
     gort__store(&m->inside, 1, RELAXED);
+    gort__preempt_thread(m);
+    gort__os_at_thread_end(gort__entry_thread_ends, m);
     gort__store(&m->started, true, RELEASE); /* pairs with run.c:bury */
     gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
+    if (m->spare) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        m->spare = s->spare_coming = false;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    }
     take_next_p(m);
     gort__schedule_loop(m);
 
+    gort__os_at_thread_end(gort__entry_thread_ends, NULL);
+    gort__preempt_thread_end(m);
     gort__os_altstack_restore(&m->old_altstack);
     gort__arch_set_self(NULL);
     if (gort__load(&m->attention, ACQUIRE) &

@@ -22,6 +22,7 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
+        gort__sysmon_poke();
     }
     return p;
 }
@@ -30,7 +31,7 @@ void gort__p_idle_put_locked(struct gort__p *p)
 {
     struct gort__sched *s = &gort__sched;
     gort__check(gort__runq_empty(&p->runq));
-    p->m = NULL;
+    gort__store(&p->m, NULL, RELAXED);
     p->link = s->idle_ps;
     s->idle_ps = p;
     gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
@@ -39,7 +40,7 @@ void gort__p_idle_put_locked(struct gort__p *p)
 void gort__p_take(struct gort__m *m, struct gort__p *p)
 {
     m->p = p;
-    p->m = m;
+    gort__store(&p->m, m, RELAXED);
 }
 
 /* Makes sched.ps[i]. 0 or -ENOMEM. */
@@ -62,7 +63,7 @@ static int make(int i)
 static void evict(struct gort__p *p)
 {
     struct gort__m *m = p->m;
-    p->m = NULL;
+    gort__store(&p->m, NULL, RELAXED);
     if (!m->owed) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
         m->owed = true;
         gort__sched.without_p++;
@@ -74,6 +75,7 @@ static void evict(struct gort__p *p)
     m->p = NULL;
     if (m->g != &m->g0) {
         gort__or(&m->attention, GORT_ATT_NO_P, RELEASE); /* pairs with the look at attention in entry.c */
+        gort__preempt_ask(m, false);
     }
 }
 

@@ -107,6 +107,8 @@ static int start(void)
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__procs_resize(s->conf.maxprocs);
+    if (!err)
+        err = gort__preempt_start();
     if (err)
         return err;
     size_t got;
@@ -143,6 +145,8 @@ static int start(void)
 
 /* The Ms that are in user code, while the keeper frees what is around them. */
 static struct gort__m *orphans;
+static bool
+    left_running; /* one of them, in this run or an earlier one, may still come back from a blocking call */
 
 static bool keep_stack(const char *base, size_t size)
 {
@@ -185,7 +189,13 @@ static void bury(struct gort__m *m)
     /* Acquire pairs with gort__leave. */
     struct gort__g *g = gort__load(
         &m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
+    while (gort__load(&m->in_handler, ACQUIRE) && !gort__load(&m->frozen, ACQUIRE)) /* pair with preempt.c */
+        gort__os_nap(50000);
     if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
+        if (m->block_g)
+            g = m->block_g;
+        if (!gort__load(&m->frozen, RELAXED))
+            left_running = true;
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;
             m->estate.fiber = g->sanitizer;
@@ -251,6 +261,7 @@ static void end_threads(void)
     gort__os_futex_wake(&s->world_word, INT32_MAX);
     for (struct gort__m *m = all; m; m = m->all_next)
         gort__m_wake(m);
+    gort__freeze(all);
     for (struct gort__m *m = all, *next; m; m = next) {
         next = m->all_next;
         bury(m);
@@ -361,6 +372,8 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     struct gort__m *former = gort__m_self();
     bool quit = gort__os_signal_take(SIGQUIT, on_quit);
     err = start();
+    if (!err)
+        err = gort__sysmon_start();
     if (!err) {
         gort__keeper_loop();
         if (!s->world_held)
@@ -368,11 +381,13 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     }
     int result = err ? err : s->result;
     gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* pairs with entry.c and gort_dump */
+    gort__sysmon_stop();
     wait_for_dumpers();
     end_threads();
     send_away_plain();
     if (quit)
         gort__os_signal_give_back(SIGQUIT, on_quit);
+    gort__preempt_end(left_running);
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
     gort__arch_set_self(former);
     if (keeper_m)

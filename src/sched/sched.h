@@ -18,6 +18,9 @@
 
 struct gort__p;
 
+#define GORT_ALTSTACK                                                                                        \
+    ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers; below the M */
+
 /* Runs when a G is off its stack. False: it does not wait after all and is made runnable again. */
 typedef bool (*gort__commit)(struct gort__g *g, void *arg);
 
@@ -29,7 +32,9 @@ enum gort__attention {
     GORT_ATT_NO_RUN = 8,  /* a plain thread: the run it used is over */
     GORT_ATT_FORKED = 16, /* this is the child of a fork */
     GORT_ATT_FENCE =
-        32 /* always set where the kernel has no membarrier: every look needs a full fence (entry.c) */
+        32, /* always set where the kernel has no membarrier: every look needs a full fence (entry.c) */
+    GORT_ATT_PREEMPT = 64, /* its goroutine's time is up (preempt.c) */
+    GORT_ATT_SHADOW = 128  /* not an M, but the stand-in for one in an announced blocking call (block.c) */
 };
 
 /* At the end of a run: the first of thread and keeper to say so decides. */
@@ -47,6 +52,14 @@ struct gort__estate {
     struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
 };
 
+/* What a thread's self points at during an announced blocking call. The first fields are those of an M. */
+struct gort__shadow {
+    uint32_t inside, attention; /* attention is GORT_ATT_SHADOW: every call takes the slow way in */
+    struct gort__g *g;          /* g0: the caller counts as a plain thread */
+    struct gort__p *p;          /* NULL */
+    struct gort__m *m;          /* whose stand-in it is */
+};
+
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {
     /* Touched by every call. */
@@ -59,9 +72,11 @@ struct gort__m {
     struct gort__g *prev;     /* the G that was switched away from */
     int *err;                 /* the thread's errno */
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
-    struct gort__g *block_g;  /* the G in an announced blocking call (block.c), or NULL; owner */
-    uint32_t block_depth;     /* calls nested in it, or a plain thread's; owner */
-    struct gort__g *handed;   /* a picked G that g0 must see to: bound, or without a stack */
+    struct gort__g
+        *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
+    uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
+    uint32_t block_seq;     /* counts announced calls, odd during one; atomic, written by the thread */
+    struct gort__g *handed; /* a picked G that g0 must see to: bound, or without a stack */
 
     /* Sleeping and waking: m.c. */
     uint32_t note GORT_ALIGNED_LINE; /* 0 none, 1 woken, 2 asleep; atomic */
@@ -71,7 +86,17 @@ struct gort__m {
     bool die;                        /* the G tied to it ended: so does the thread */
     bool started;                    /* the thread has come to life; atomic */
     bool has_thread;                 /* false while the keeper has not created it; guarded by sched.lock */
-    uint32_t fate;            /* enum gort__fate: who sees to the record when the run is over; atomic */
+    uint32_t fate;        /* enum gort__fate: who sees to the record when the run is over; atomic */
+    bool spare;           /* made ahead of need; its thread clears it */
+    bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
+    bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
+    bool in_handler;      /* waits in the signal handler; owned by the thread */
+    bool delicate;        /* what the handler interrupted may hold locks of libc; owned by the thread */
+    uint32_t frozen;      /* for good: the run is over (preempt.c); atomic, futex */
+    uint32_t kills;       /* signals sent to it by tgkill and not met yet; atomic */
+    uint8_t polite;       /* how often the handler has let the goroutine leave libc; owned by the thread */
+    uint32_t preempt_slice;   /* which time slice GORT_ATT_PREEMPT ends; atomic */
+    int timer;                /* on the thread's CPU clock, < 0: none; atomic */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
@@ -83,10 +108,24 @@ struct gort__m {
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
-    uint64_t run;               /* which run it belongs to (plain: used last) */
-    struct gort__estate estate; /* what it keeps alive after the end of the run */
-    struct gort__g g0;          /* the thread's own stack */
+    uint64_t run;                  /* which run it belongs to (plain: used last) */
+    struct gort__estate estate;    /* what it keeps alive after the end of the run */
+    struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
+    struct gort__shadow shadow;
+    struct gort__g g0; /* the thread's own stack */
     int tid; /* atomic: dumps may look at a record that is just given to a new thread. The last field, see m.c */
+};
+
+/* What sysmon remembers of a P (sysmon.c). */
+struct gort__watch {
+    struct gort__m *m;
+    uint32_t slice, block_seq;
+    uint64_t switches;
+    int64_t since;  /* when the slice was first seen */
+    int64_t cpu;    /* the thread's CPU clock at the last look; -1: not looked */
+    int64_t asked;  /* when it was asked to stop; 0: not yet */
+    uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
+    bool measured;
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
@@ -96,7 +135,7 @@ struct gort__p {
     int id GORT_ALIGNED_LINE;
     uint32_t turn;            /* counts down to the next fair pick (schedule.c) */
     bool ring_first;          /* whose turn it is then */
-    uint32_t slice;           /* counts picks that started a new time slice */
+    uint32_t slice;           /* counts picks that started a new time slice; atomic, written by the owner */
     uint64_t next_id, end_id; /* goroutine numbers to give out */
     struct gort__g *free;     /* idle Gs, last used first */
     uint32_t free_n;
@@ -107,8 +146,10 @@ struct gort__p {
     struct gort__rand rand;
     uint64_t spawned, exited; /* atomic, written by the owner; retired Ps keep theirs */
     uint64_t switches;        /* atomic, written by the owner; for statistics */
-    struct gort__m *m;        /* who holds it; guarded by sched.lock, NULL: idle */
+    struct gort__m *m;        /* who holds it; atomic, written under sched.lock, NULL: idle */
     struct gort__p *link;     /* in sched.idle_ps; guarded by sched.lock */
+    uint32_t long_blocks;     /* how many announced calls in a row were long (block.c); owned by its M */
+    struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
 };
 
 /* Everything that is shared. The line of a field's group says who may touch it. */
@@ -130,17 +171,24 @@ struct gort__sched {
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
     bool scarce;                           /* there was no memory for a new record; atomic */
+    uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
+    uint32_t sysmon_word;                  /* changes when it must look; futex */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
-    struct gort__p *idle_ps;           /* last idle first */
-    struct gort__m *idle_ms;           /* last idle first */
-    struct gort__m *wanted_ms;         /* records whose thread the keeper is to create */
-    struct gort__m *dead_ms;           /* whose threads have ended or are about to: to be joined */
-    struct gort__m *all_ms;            /* all of this run's threads */
-    struct gort__m *free_ms;           /* records of threads that have ended, for reuse */
+    struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
+    uint32_t held_n;                   /* held.n; atomic, written under lock */
+    bool hurry;                        /* a P was lost to a lock's sleep: who is held runs soon */
+    bool spare_coming;                 /* an M without work is being made */
+    int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
+    struct gort__p *idle_ps;   /* last idle first */
+    struct gort__m *idle_ms;   /* last idle first */
+    struct gort__m *wanted_ms; /* records whose thread the keeper is to create */
+    struct gort__m *dead_ms;   /* whose threads have ended or are about to: to be joined */
+    struct gort__m *all_ms;    /* all of this run's threads */
+    struct gort__m *free_ms;   /* records of threads that have ended, for reuse */
     int m_count, m_next_id;
     int without_p;                         /* Ms that lost their P and may still have something to run */
     int plain_users;                       /* plain threads alive that used this run */
@@ -184,6 +232,16 @@ static inline bool gort__m_wanted(const struct gort__m *m)
     return (gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_FENCE) != 0;
 }
 
+static inline void gort__p_new_slice(struct gort__p *p)
+{
+    gort__store(&p->slice, p->slice + 1, RELAXED);
+}
+
+static inline void gort__p_count_switch(struct gort__p *p)
+{
+    gort__store(&p->switches, p->switches + 1, RELAXED);
+}
+
 /*
  * The caller holds the only P: nobody steals from it, and nobody is idle. What needs an atomic
  * read-modify-write against thieves may then be done without. It stays so until the caller's next
@@ -195,7 +253,8 @@ static inline bool gort__alone(void)
 }
 
 /* --- entry.c ---------------------------------------------------------------------------------- */
-void gort__attend(struct gort__m *m); /* with inside set: does what attention asks for */
+void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes to its end */
+void gort__attend(struct gort__m *m);  /* with inside set: does what attention asks for */
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
 void gort__schedule_loop(struct gort__m *m); /* on g0; returns when the thread is to end */
@@ -248,11 +307,47 @@ static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-wr
         gort__wake_p();
 }
 
+/* --- owner.c: Ps change hands ----------------------------------------------------------------- */
+void gort__p_handoff(struct gort__m *m); /* gives up m's P to whoever can use it */
+void gort__p_regain(struct gort__m *m);  /* m's G runs without a P: waits for one */
+void gort__p_preempt(struct gort__m *m,
+                     bool delicate); /* m's G has run long enough: waits for its turn, on its thread */
+bool gort__p_take_away(struct gort__p *p,
+                       struct gort__m *m); /* m is in user code: somebody else gets p. False: not now */
+void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
+bool gort__wait_for_locked(struct gort__m *m);              /* false: the thread is to end */
+struct gort__m *gort__grant_locked(struct gort__p *p,
+                                   struct gort__g *g); /* p goes to g's own M, to be woken */
+struct gort__g *gort__held_pop_locked(void);
+struct gort__g *gort__held_take(void);
+bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
+
+/* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
+struct gort__m *gort__block_surface(struct gort__m *m); /* a call during an announced blocking call */
+void gort__block_call_run(struct gort__m *m);           /* on g0 */
+int gort__preempt_start(void);                          /* the start of a run: installs the handler */
+void gort__preempt_end(bool keep);            /* its end; keep: threads that are left may still need it */
+void gort__preempt_again(void);               /* installs the handler again if it is gone */
+void gort__preempt_thread(struct gort__m *m); /* an M's thread starts */
+void gort__preempt_thread_end(struct gort__m *m);
+void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look at its attention soon */
+void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
+int gort__sysmon_start(void);
+void gort__sysmon_stop(void);
+void gort__sysmon_poke_slow(void);
+static inline void gort__sysmon_poke(void) /* there may be something for it to do */
+{
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_deep, RELAXED)))
+        gort__sysmon_poke_slow();
+}
+
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
+void gort__m_spare_locked(void);      /* sees to it that there will be an idle M */
 void gort__m_stop(struct gort__m *m); /* sleeps until handed a P, or quit */
 void gort__m_sleep(struct gort__m *m);
+void gort__m_sleep_again(struct gort__m *m); /* the same when it may have been left before its end */
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
 void gort__m_wake(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
@@ -260,10 +355,6 @@ struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);
 void gort__m_retire_locked(struct gort__m *m);  /* kept until the end of the run: dumps may look at it */
 void gort__m_found_p_locked(struct gort__m *m); /* what it was owed is settled */
-void gort__p_handoff(struct gort__m *m);        /* gives up m's P to whoever can use it */
-void gort__p_regain(struct gort__m *m);         /* m's G runs without a P: waits for one */
-void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
-bool gort__wait_for_locked(struct gort__m *m);              /* false: the thread is to end */
 
 /* --- proc.c: Ps ------------------------------------------------------------------------------- */
 struct gort__p *gort__p_idle_get_locked(void);

@@ -31,9 +31,12 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
     if (GORT_UNLIKELY(gort__sched.fuzz))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
     struct gort__g *g = NULL;
+    gort__p_new_slice(p);
     p->ring_first = !p->ring_first;
     if (p->ring_first)
         g = gort__runq_get(&p->runq);
+    else if (GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
+        g = gort__held_take();
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(p, 1);
     if (!g)
@@ -50,7 +53,7 @@ static inline struct gort__g *pick(struct gort__p *p)
     if (g)
         return g;
     g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
-    p->slice++;
+    gort__p_new_slice(p);
     return g;
 }
 
@@ -78,7 +81,7 @@ static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
     if (GORT_UNLIKELY(g->flags & GORT_G_BOUND))
         return false;
-    return g->ctx.pc || gort__give_stack(p, g);
+    return g->ctx.pc || (GORT_LIKELY(!gort__load(&gort__sched.held_n, RELAXED)) && gort__give_stack(p, g));
 }
 
 /* First thing on the other side: the errno of whoever goes on, and the commit of whoever left. */
@@ -109,6 +112,8 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
                                                                        struct gort__g *from,
                                                                        struct gort__g *to)
 {
+    gort__check(to == &m->g0 || (m->p && gort__load(&m->p->m, RELAXED) == m));
+    gort__check(!(to->flags & GORT_G_BOUND) || to->bound_m == m);
     from->err = *m->err;
     m->prev = from;
     gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury */
@@ -117,7 +122,7 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
     } else {
         gort__store(&to->m, m, RELEASE); /* pairs with dump.c */
         gort__g_set(to, GORT_G_RUNNING);
-        m->p->switches++;
+        gort__p_count_switch(m->p);
     }
     gort__san_leave(m, from, to);
     gort__arch_switch(&from->ctx, &to->ctx);
@@ -162,6 +167,8 @@ void gort__schedule_loop(struct gort__m *m)
         struct gort__g *g;
         if (m->die)
             return;
+        if (GORT_UNLIKELY(m->call != NULL))
+            gort__block_call_run(m);
         if (m->locked_g) {
             if (!gort__wait_for_locked(m))
                 return;
@@ -170,6 +177,12 @@ void gort__schedule_loop(struct gort__m *m)
             g = gort__find(m);
             if (!g)
                 return;
+            if (GORT_UNLIKELY(!g->ctx.pc) && !gort__fresh_may_start()) {
+                gort__queue_put(g);
+                g = gort__held_take();
+                if (!g)
+                    continue;
+            }
             if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
                 gort__run_bound(m, g);
                 continue;
@@ -225,6 +238,7 @@ struct gort__m *gort__yield(struct gort__m *m)
     next = pick(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
+    gort__p_new_slice(m->p);
     if (!next)
         return m; /* nobody else wants to run here */
     gort__g_set(g, GORT_G_RUNNABLE);

@@ -14,6 +14,12 @@
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__attend
+#pragma weak gort__entry_thread_ends
+#pragma weak gort__os_at_thread_end
+#pragma weak gort__preempt_ask
+#pragma weak gort__preempt_thread
+#pragma weak gort__preempt_thread_end
+#pragma weak gort__sysmon_poke_slow
 #pragma weak gort__estate_free
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_cache_flush
@@ -38,6 +44,7 @@
 #include "sched/idle.c"
 #include "sched/find.c"
 #include "sched/m.c"
+#include "sched/owner.c"
 #include "sched/park.c"
 
 #define MS   3 /* Ms that are there from the start */

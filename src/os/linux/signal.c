@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/fatal.h"
@@ -69,6 +70,99 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
         sigemptyset(&action.sa_mask);
         sigaction(signo, &action, NULL);
     }
+    errno = saved;
+}
+
+/* --- one signal that we share with the program ------------------------------------------------ */
+
+static struct {
+    int signo;                                   /* 0: none */
+    void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed */
+    struct sigaction former;                     /* what the program had there */
+} shared;
+
+static void fill_place(struct gort__os_signal *s, void *context)
+{
+    const ucontext_t *uc = context;
+#if defined(__x86_64__)
+    s->pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+    s->sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    s->pc = (uintptr_t)uc->uc_mcontext.pc;
+    s->sp = (uintptr_t)uc->uc_mcontext.sp;
+#endif
+}
+
+static void on_shared(int signo, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    struct gort__os_signal s = {.signo = signo, .info = info, .context = context};
+    s.timer = info->si_code == SI_TIMER;
+    s.thread = info->si_code == SI_TKILL && info->si_pid == getpid();
+    s.value = s.timer ? info->si_value.sival_ptr : NULL;
+    fill_place(&s, context);
+    shared.fn(&s);
+    errno = saved;
+}
+
+bool gort__os_signal_caught(int signo)
+{
+    struct sigaction action;
+    int saved = errno;
+    bool ours = look(signo, &action) && (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_shared;
+    errno = saved;
+    return ours;
+}
+
+int gort__os_signal_catch(int signo, void (*fn)(const struct gort__os_signal *))
+{
+    int saved = errno, err = 0;
+    struct sigaction action;
+    if (!gort__os_signal_caught(signo)) {
+        shared.signo = signo;
+        shared.fn = fn;
+        memset(&action, 0, sizeof action);
+        action.sa_sigaction = on_shared;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+        sigemptyset(&action.sa_mask);
+        if (!look(signo, &shared.former) || sigaction(signo, &action, NULL) != 0)
+            err = -errno;
+    }
+    errno = saved;
+    return err;
+}
+
+void gort__os_signal_release(int signo)
+{
+    int saved = errno;
+    if (gort__os_signal_caught(signo))
+        sigaction(signo, &shared.former, NULL);
+    errno = saved;
+}
+
+void gort__os_signal_chain(const struct gort__os_signal *s)
+{
+    const struct sigaction *f = &shared.former;
+    if (f->sa_flags & SA_SIGINFO) {
+        f->sa_sigaction(s->signo, s->info, s->context);
+    } else if (f->sa_handler == SIG_DFL && s->signo != SIGURG && s->signo != SIGCHLD &&
+               s->signo != SIGWINCH && s->signo != SIGCONT) {
+        /* The default is to end the process: it comes again, undisturbed, when the handler returns. */
+        struct sigaction dfl = {.sa_handler = SIG_DFL};
+        sigaction(s->signo, &dfl, NULL);
+        raise(s->signo);
+    } else if (f->sa_handler != SIG_DFL && f->sa_handler != SIG_IGN) {
+        f->sa_handler(s->signo);
+    }
+}
+
+void gort__os_signal_unblock(int signo)
+{
+    int saved = errno;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     errno = saved;
 }
 

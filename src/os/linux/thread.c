@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,6 +110,13 @@ void gort__os_thread_yield(void)
 {
     int saved = errno;
     sched_yield();
+    errno = saved;
+}
+
+void gort__os_thread_precise(void)
+{
+    int saved = errno;
+    prctl(PR_SET_TIMERSLACK, 1);
     errno = saved;
 }
 

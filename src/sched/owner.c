@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner.c - Ps change hands: every way to lose a P, and the one way to get one back.
+ *
+ * A goroutine can be off its P together with its thread: in a blocking call (announced or not), because it
+ * was preempted, because the number of Ps went down, or because it is tied to its thread and waits. In
+ * all of them its M sleeps on its note with `waiting` set, until somebody grants it a P: its
+ * goroutine stands in the global queue, or among the held ones, as one that is bound to its M, and
+ * whoever picks it there hands its own P over. Between two gort calls a goroutine never changes
+ * its thread.
+ *
+ * Who holds a P is p->m, m->p and m->next_p together, and changes under sched.lock only:
+ *
+ *     from                    to                    by                          when
+ *     idle                    m->next_p             gort__m_start_locked        there is work; m is idle or new
+ *     m->next_p               m->p                  m                           it wakes
+ *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m has nothing to run, or will block
+ *     m->p, m inside          next_p of o           m: gort__run_bound          it picked a goroutine bound to o
+ *     m->p, m inside          next_p of o           m: gort__p_preempt          its goroutine's time is up
+ *     m->p, m in user code    next_p of o           sysmon: gort__p_take_away   m's thread sleeps in the kernel
+ *     m->p or m->next_p       nobody                proc.c: evict               the world is stopped, fewer Ps
+ *     m->p, m in user code    (stays with m)        the world is stopped        its next call waits in world.c
+ *     any                     (stays)               the end of the run          m is told; nobody uses Ps any more
+ *
+ * Taking a P from an M in user code is the one change that its owner does not take part in. It is
+ * sound because of `inside` and `attention`: the taker sets GORT_ATT_NO_P and then, through a heavy fence,
+ * looks at inside, all under the lock; the owner sets inside and then, through a light fence, looks
+ * at attention (verbs.h). By the contract of the fences (os.h) not both miss the other's write. If
+ * the taker sees inside it takes its mark back. If the owner sees the mark it comes here and waits
+ * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
+ *
+ * Held goroutines: those that were preempted. Their threads wait with them, so there must not be many:
+ * a goroutine that has not run yet is not started while many are held, but for one now and then.
+ * A P is given up by preemption or taken away only when an M is there to use it: creating a thread needs
+ * malloc, and the goroutine that is stopped may hold malloc's lock.
+ * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define HELD_MANY   16                 /* from here on new goroutines wait for held ones */
+#define FRESH_EVERY INT64_C(100000000) /* ns: but one of them starts that often */
+
+/* --- held goroutines -------------------------------------------------------------------------- */
+
+static void held_put_locked(struct gort__g *g, bool front)
+{
+    struct gort__sched *s = &gort__sched;
+    g->link = NULL;
+    if (front || !s->held.first) {
+        g->link = s->held.first;
+        s->held.first = g;
+        if (!g->link)
+            s->held.last = g;
+    } else {
+        s->held.last->link = g;
+        s->held.last = g;
+    }
+    s->held.n++;
+    gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+}
+
+struct gort__g *gort__held_pop_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *g = s->held.first;
+    if (!g)
+        return NULL;
+    s->held.first = g->link;
+    if (!s->held.first)
+        s->held.last = NULL;
+    s->held.n--;
+    gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+    return g;
+}
+
+struct gort__g *gort__held_take(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__g *g = gort__held_pop_locked();
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    return g;
+}
+
+bool gort__fresh_may_start(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (gort__load(&s->held_n, RELAXED) < HELD_MANY)
+        return true;
+    int64_t now = gort__os_now(), last = gort__load(&s->fresh_at, RELAXED);
+    return now - last >= FRESH_EVERY && gort__cas(&s->fresh_at, &last, now, RELAXED);
+}
+
+/* --- getting a P ------------------------------------------------------------------------------ */
+
+struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
+{
+    struct gort__m *m = g->bound_m;
+    m->waiting = false;
+    m->next_p = p;
+    gort__store(&p->m, m, RELAXED);
+    return m;
+}
+
+/*
+ * Sleeps until a P is granted; queues g for one unless somebody has, or will. False: the run is over.
+ * A grant comes with one wake, which must be slept through even if the P is seen before: a wake that
+ * is left over would end some later sleep too early.
+ */
+static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
+{
+    struct gort__sched *s = &gort__sched;
+    for (;;) {
+        bool queued = false;
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        bool quit = gort__load(&m->quit, RELAXED);
+        if (!quit && !m->p && !m->next_p && !m->waiting) {
+            struct gort__p *p = gort__p_idle_get_locked();
+            if (p) {
+                gort__p_take(m, p);
+                gort__m_found_p_locked(m);
+            } else {
+                queued = m->waiting = true;
+                gort__queue_put_locked(g);
+                gort__m_found_p_locked(m); /* the queue keeps the run alive now */
+            }
+        }
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (quit || m->p)
+            return !quit;
+        if (queued) {
+            gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+            gort__wake_if_idle();
+            gort__sysmon_poke();
+        }
+        gort__m_sleep_again(m);
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        m->p = m->next_p; /* NULL: it went away with a stop of the world */
+        m->next_p = NULL;
+        if (m->p)
+            gort__m_found_p_locked(m);
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    }
+}
+
+static bool bind(struct gort__g *g, struct gort__m *m)
+{
+    bool tied = (g->flags & GORT_G_BOUND) != 0;
+    gort__g_flag_on(g, GORT_G_BOUND);
+    g->bound_m = m;
+    return tied;
+}
+
+/* The thread goes on with its goroutine, with a P or because the run is over. */
+static void resume(struct gort__m *m, struct gort__g *g, bool tied)
+{
+    if (!wait_for_grant(m, g))
+        return; /* gort__attend sees that the run is over */
+    if (!tied) {
+        gort__g_flag_off(g, GORT_G_BOUND);
+        g->bound_m = NULL;
+    }
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__g_set(g, GORT_G_RUNNING);
+}
+
+void gort__p_regain(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *g = m->g;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    if (!m->p && !m->next_p && !m->waiting) {
+        struct gort__p *p = gort__p_idle_get_locked();
+        if (p)
+            gort__p_take(m, p);
+    }
+    if (m->p) {
+        gort__m_found_p_locked(m);
+        gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (gort__load(&g->state, RELAXED) != GORT_G_RUNNING)
+            gort__g_set(g, GORT_G_RUNNING);
+        return;
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->waiting and the mark tell. */
+    bool again = m->regaining, tied = again ? m->tied : bind(g, m);
+    m->regaining = true;
+    m->tied = tied;
+    if (!again)
+        gort__g_set(g, GORT_G_RUNNABLE);
+    resume(m, g, tied);
+    m->regaining = false;
+}
+
+bool gort__wait_for_locked(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    if (m->handed) { /* picked for this thread, which must not run it */
+        gort__queue_put_and_wake(m->handed);
+        m->handed = NULL;
+    }
+    if (m->spinning)
+        gort__spin_stop(m);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    m->waiting = m->next_p == NULL; /* whoever readies the goroutine queues it */
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (m->p)
+        gort__p_handoff(m);
+    bool granted = wait_for_grant(m, m->locked_g);
+    while (granted && gort__m_wanted(m)) {
+        if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)
+            return false;
+        gort__attend(m);
+        if (!m->p)
+            granted = wait_for_grant(m, m->locked_g);
+    }
+    return granted;
+}
+
+/* --- giving up a P ---------------------------------------------------------------------------- */
+
+void gort__p_handoff(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__p *p = m->p;
+    struct gort__m *other = NULL;
+    bool idle = false;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    m->p = NULL;
+    gort__store(&p->m, NULL, RELAXED);
+    if (s->ended) {
+        /* nobody needs it any more */
+    } else if (s->world_word & 1) {
+        gort__world_event(); /* world_start sees to the P */
+    } else if (!gort__runq_empty(&p->runq) || s->queue.n || s->held.n) {
+        other = gort__m_start_locked(p, false);
+    } else if (s->idle_count == 0 && gort__load(&s->spinning, RELAXED) == 0 && s->procs > 1) {
+        gort__add(&s->spinning, 1, SEQ_CST); /* the last one awake: somebody must look around */
+        other = gort__m_start_locked(p, true);
+    } else {
+        gort__p_idle_put_locked(p);
+        idle = true;
+        gort__deadlock_check_locked();
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (other)
+        gort__m_wake(other);
+    if (idle) {
+        gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
+        if (gort__p_has_work())
+            gort__wake_if_idle();
+    }
+}
+
+void gort__run_bound(struct gort__m *m, struct gort__g *g)
+{
+    struct gort__sched *s = &gort__sched;
+    if (m->spinning)
+        gort__spin_stop(m);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    struct gort__p *p = m->p;
+    m->p = NULL;
+    struct gort__m *other = gort__grant_locked(p, g);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__m_wake(other);
+    gort__m_stop(m);
+}
+
+void gort__p_preempt(struct gort__m *m, bool delicate)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *g = m->g;
+    struct gort__m *other = NULL;
+    bool tied = false;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__and(&m->attention, ~(uint32_t)GORT_ATT_PREEMPT, RELAXED);
+    struct gort__p *p = m->p;
+    bool work = p && (s->queue.n || s->held.n || !gort__runq_empty(&p->runq));
+    if (work && !g->preempt_off && p->slice == gort__load(&m->preempt_slice, RELAXED) &&
+        !(s->world_word & 1)) {
+        if (s->idle_ms || s->held.n) {
+            m->p = NULL;
+            other = gort__m_start_locked(p, false); /* before g is held: it must not get its own P back */
+            tied = bind(g, m);
+            gort__g_set(g, GORT_G_PREEMPTED);
+            m->waiting = true;
+            m->regaining = true;
+            m->tied = tied;
+            gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
+            held_put_locked(g, delicate || s->hurry);
+        }
+        gort__m_spare_locked(); /* for the next time, or because there was none */
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (!other)
+        return;
+    gort__m_wake(other);
+    resume(m, g, tied);
+    m->regaining = false;
+}
+
+bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *other = NULL;
+    bool taken = false;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main_done;
+    if (may && !s->idle_ms && !s->held.n) {
+        gort__m_spare_locked();
+        may = false;
+    }
+    if (may) {
+        gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
+        gort__os_fence_heavy();                         /* pairs with gort__enter and gort__leave */
+        taken = gort__load(&m->inside, ACQUIRE) == 0;   /* pairs with gort__leave */
+        struct gort__g *g = gort__load(&m->g, ACQUIRE); /* pairs with switch_to */
+        taken = taken && g != &m->g0;
+        if (taken) {
+            m->p = NULL;
+            if (!m->owed) { /* it comes back: no deadlock meanwhile */
+                m->owed = true;
+                s->without_p++;
+            }
+            if (gort__load(&g->state, RELAXED) == GORT_G_RUNNING)
+                gort__g_set(g, GORT_G_DETACHED);
+            gort__store(&p->m, NULL, RELAXED);
+            other = gort__m_start_locked(p, false);
+            gort__m_spare_locked();
+        } else {
+            gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
+        }
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (other)
+        gort__m_wake(other);
+    return taken;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt.c - interrupting code that does not call us.
+ *
+ * Why: a signal reaches a thread anywhere. The handler does what the next gort call would do: it looks at the M's
+ * attention. If the goroutine's time is up, or it has no P, it waits right there, on the alternate stack,
+ * until it is granted a P; then it returns to exactly where the code was, with every register as the
+ * kernel saved it. The goroutine keeps its thread, because C code keeps addresses of thread-local
+ * data in registers, and locks that know their owner.
+ *
+ * How the signal is sent: by a timer on the thread's own CPU clock, which goes off only while the thread
+ * computes, so no system call is ever cut short. tgkill, which does cut some short, is used for threads
+ * that have only computed for a while (sysmon.c), for a stop of the world, and at the end of a run.
+ *
+ * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
+ * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
+ * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
+ * place outside of libc.
+ * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
+ * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
+ * a thread that leaves the handler by siglongjmp still has GORT_ATT_NO_P: its next call, or signal, waits again.
+ * Threads: the handler by each M for itself.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define POLITE     3       /* times */
+#define POLITE_FOR 1000000 /* ns of CPU time between them */
+
+static int signo; /* of the current or last run */
+
+/* Stops for good. The record, the goroutine and its stack stay as they are. */
+__attribute__((noreturn)) static void freeze_here(struct gort__m *m)
+{
+    gort__store(&m->inside, 0, RELEASE); /* pairs with run.c:bury */
+    gort__store(&m->frozen, 1, RELEASE); /* pairs with gort__freeze */
+    for (;;)
+        gort__os_futex_wait(&m->frozen, 1, INT64_MAX);
+}
+
+/* What attention asks for, as far as it concerns the code that was interrupted. */
+static uint32_t wanted(struct gort__m *m, bool shadow)
+{
+    uint32_t bits = gort__load(&m->attention, ACQUIRE); /* pairs with whoever set the bit */
+    uint32_t mine = GORT_ATT_WORLD | GORT_ATT_ENDED;
+    const struct gort__g *g = m->g;
+    if (!shadow && g != &m->g0 && !g->preempt_off)
+        mine |= GORT_ATT_NO_P | GORT_ATT_PREEMPT;
+    return bits & mine;
+}
+
+static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal *s)
+{
+    uintptr_t record = (uintptr_t)m;
+    if (m->in_handler) {
+        if (s->sp < record && s->sp >= record - GORT_ALTSTACK)
+            return;                          /* it waits there already */
+        m->in_handler = false;               /* a user's handler left ours */
+        gort__store(&m->inside, 0, RELEASE); /* pairs with gort__p_take_away */
+    }
+    if (gort__load(&m->inside, RELAXED))
+        return; /* its exit looks */
+    uint32_t bits = wanted(m, shadow);
+    if (!bits)
+        return;
+    bool delicate = gort__os_text_delicate(s->pc);
+    if (bits & GORT_ATT_ENDED) {
+        if (!delicate)
+            freeze_here(m);
+        gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
+        return;
+    }
+    if (delicate && !(bits & GORT_ATT_WORLD) && m->polite < POLITE) {
+        m->polite++;
+        if (gort__os_cpu_timer_arm(m->timer, POLITE_FOR))
+            return;
+    }
+    m->polite = 0;
+    gort__store(&m->in_handler, true, RELAXED);
+    gort__store(&m->delicate, delicate, RELAXED);
+    do {
+        gort__store(&m->inside, 1, RELAXED);
+        gort__os_fence_light(); /* pairs with world.c and owner.c */
+        if (shadow || m->g == &m->g0)
+            gort__world_wait(m);
+        else
+            gort__attend(m);
+        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
+        gort__os_fence_light();              /* pairs with world.c and owner.c */
+        bits = wanted(m, shadow);
+        if ((bits & GORT_ATT_ENDED) && !delicate)
+            freeze_here(m);
+    } while (bits & ~(uint32_t)GORT_ATT_ENDED);
+    if (bits)
+        gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
+    gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
+}
+
+static void on_signal(const struct gort__os_signal *s)
+{
+    struct gort__m *m = gort__m_self();
+    bool shadow = m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW);
+    if (shadow)
+        m = ((struct gort__shadow *)(void *)m)->m;
+    bool ours = false;
+    if (s->timer) {
+        ours = m && s->value == m;
+    } else if (s->thread && m) {
+        uint32_t n = gort__load(&m->kills, RELAXED);
+        while (n && !gort__cas(&m->kills, &n, 0, RELAXED))
+            ;
+        ours = n != 0;
+    }
+    if (!ours)
+        gort__os_signal_chain(s);
+    else if (!gort__sched.forked)
+        handle(m, shadow, s);
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+void gort__preempt_ask(struct gort__m *m, bool hurry)
+{
+    int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
+    if (gort__sched.conf.preempt_off || !tid)
+        return;
+    if (!hurry && timer >= 0 && gort__os_cpu_timer_arm(timer, 1))
+        return;
+    if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
+        return;
+    gort__add(&m->kills, 1, RELAXED);
+    gort__os_thread_signal(tid, signo);
+}
+
+int gort__preempt_start(void)
+{
+    signo = gort__sched.conf.signal;
+    gort__os_text_collect();
+    return gort__os_signal_catch(signo, on_signal);
+}
+
+void gort__preempt_end(bool keep)
+{
+    if (!keep)
+        gort__os_signal_release(signo);
+}
+
+void gort__preempt_again(void)
+{
+    if (!gort__os_signal_caught(signo))
+        gort__os_signal_catch(signo, on_signal);
+}
+
+void gort__preempt_thread(struct gort__m *m)
+{
+    gort__os_signal_unblock(signo);
+    int timer = gort__sched.conf.preempt_off
+                    ? -1
+                    : gort__os_cpu_timer_make(gort__load(&m->tid, RELAXED), signo, m);
+    gort__store(&m->timer, timer, RELAXED);
+}
+
+void gort__preempt_thread_end(struct gort__m *m)
+{
+    int timer = gort__xchg(&m->timer, -1, RELAXED);
+    if (timer >= 0)
+        gort__os_cpu_timer_drop(timer);
+}
+
+/* --- the end of a run ------------------------------------------------------------------------- */
+
+#define FREEZE_PATIENCE (GORT_TSAN ? INT64_C(50000000) : INT64_C(1000000000)) /* ns; TSan delays signals */
+
+/* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
+static bool settled(struct gort__m *m)
+{
+    if (!m->has_thread || !gort__load(&m->started, ACQUIRE) ||
+        gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
+        return true;
+    if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */
+        return false;
+    if (gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+        return true;
+    int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
+    if (gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS &&
+        !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
+        if (timer >= 0)
+            gort__os_cpu_timer_arm(timer, 1);
+        return true;
+    }
+    gort__add(&m->kills, 1, RELAXED);
+    gort__os_thread_signal(tid, signo);
+    return false;
+}
+
+void gort__freeze(struct gort__m *list)
+{
+    int64_t patience = gort__os_now() + FREEZE_PATIENCE;
+    for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() < patience;) {
+        all = true;
+        for (struct gort__m *m = list; m; m = m->all_next)
+            all &= settled(m);
+        if (!all)
+            gort__os_nap(200000);
+    }
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+void gort_preempt_off(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (m && !(m->g->flags & GORT_G_THREAD))
+        m->g->preempt_off++;
+}
+
+void gort_preempt_on(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (!m || (m->g->flags & GORT_G_THREAD))
+        return;
+    if (!m->g->preempt_off)
+        gort__fatal("gort_preempt_on without gort_preempt_off");
+    m->g->preempt_off--;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sysmon.c - the monitor: a thread without a P that sees to it that nobody is kept from running.
+ *
+ * At each tick it looks at every P whose thread runs a goroutine while others wait:
+ *     in an announced blocking call since the last tick      its P is taken away
+ *     in user code, its CPU clock stands still, asleep in
+ *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
+ *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
+ *                                                            has not slept since the slice began
+ * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
+ * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
+ * most while somebody waits. When all Ps are idle it sleeps until one is not.
+ * Threads: one; poke by anybody.
+ */
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define US             INT64_C(1000)
+#define MS             INT64_C(1000000)
+#define TICK_MIN       (20 * US)
+#define TICK_WAITING   (1 * MS)
+#define TICK_MAX       (10 * MS)
+#define PATIENT_ROUNDS 50 /* rounds without anything to do before ticks grow */
+#define SLICE          (10 * MS)
+#define SLICE_MAX      (100 * MS)
+#define SLICE_WOKEN    (1 * MS)
+#define ASK_AGAIN      (10 * MS)
+
+static struct {
+    struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
+    uintptr_t thread;
+    bool started;
+    bool quit; /* atomic */
+} mon;
+
+void gort__sysmon_poke_slow(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__store(&s->sysmon_deep, 0, RELAXED);
+    gort__add(&s->sysmon_word, 1, RELEASE); /* pairs with the loop */
+    gort__os_futex_wake(&s->sysmon_word, 1);
+}
+
+/* --- what waits ------------------------------------------------------------------------------- */
+
+enum { NOBODY, SOMEBODY, WOKEN }; /* WOKEN: one that has run before */
+
+static GORT_NO_TSAN int kind_of(const struct gort__g *g)
+{
+    return !g ? NOBODY : g->ctx.pc ? WOKEN : SOMEBODY;
+}
+
+/* Records are type-stable: looking at one that has just been taken gives an old answer, not a wrong access. */
+static GORT_NO_TSAN int who_waits(void)
+{
+    struct gort__sched *s = &gort__sched;
+    int best = gort__load(&s->held_n, RELAXED) ? SOMEBODY : NOBODY;
+    if (gort__load(&s->queued, RELAXED)) {
+        int kind = kind_of(s->queue.first);
+        best = kind > best ? kind : best;
+    }
+    int n = gort__load(&s->procs, RELAXED);
+    for (int i = 0; i < n && best != WOKEN; i++) {
+        struct gort__runq *q = &gort__load(&s->ps[i], ACQUIRE)->runq; /* pairs with proc.c */
+        if (gort__runq_empty(q))
+            continue;
+        struct gort__g *g = gort__load(&q->next, RELAXED);
+        if (!g)
+            g = gort__load(&q->ring[gort__load(&q->head, RELAXED) % GORT_RUNQ_SIZE], RELAXED);
+        int kind = kind_of(g);
+        best = kind > best ? kind : best;
+    }
+    return best;
+}
+
+/* --- one P ------------------------------------------------------------------------------------ */
+
+/* The thread is asleep in a system call, and has been since the last look. */
+static bool sleeps(struct gort__watch *w, struct gort__m *m)
+{
+    int tid = gort__load(&m->tid, RELAXED);
+    int64_t cpu = gort__os_thread_cpu(tid);
+    bool still = cpu >= 0 && cpu == w->cpu;
+    w->cpu = cpu;
+    return still && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS;
+}
+
+static bool retake(struct gort__p *p, struct gort__m *m)
+{
+    struct gort__watch *w = &p->watch;
+    uint32_t seq = gort__load(&m->block_seq, RELAXED);
+    bool announced = (seq & 1) && seq == w->block_seq;
+    w->block_seq = seq;
+    if (announced)
+        return gort__p_take_away(p, m);
+    if ((seq & 1) || !sleeps(w, m) || !gort__p_take_away(p, m))
+        return false;
+    gort__preempt_ask(m, false); /* when it comes back and computes */
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__sched.hurry = gort__sched.held.n != 0; /* perhaps it waits for a lock that one of those holds */
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    return true;
+}
+
+/* The thread has done nothing but compute since it was first seen to run for long. */
+static bool pure_hog(struct gort__watch *w, struct gort__m *m)
+{
+    uint64_t waits = gort__os_thread_waits(gort__load(&m->tid, RELAXED));
+    bool pure = w->measured && waits == w->waits && waits != UINT64_MAX;
+    w->waits = waits;
+    w->measured = true;
+    return pure;
+}
+
+static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
+{
+    struct gort__watch *w = &p->watch;
+    if (w->asked && now - w->asked < ASK_AGAIN)
+        return false;
+    if (w->asked)
+        gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
+    bool hurry = pure_hog(w, m);
+    w->asked = hurry ? now : now - ASK_AGAIN + TICK_WAITING;
+    gort__store(&m->preempt_slice, w->slice, RELAXED);
+    gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */
+    gort__preempt_ask(m, hurry);
+    return true;
+}
+
+/* True: something was done. */
+static bool look_at(struct gort__p *p, int64_t now, int waiting)
+{
+    struct gort__watch *w = &p->watch;
+    struct gort__m *m = gort__load(&p->m, RELAXED);
+    uint32_t slice = gort__load(&p->slice, RELAXED);
+    uint64_t switches = gort__load(&p->switches, RELAXED);
+    if (!m || m != w->m || slice != w->slice) {
+        *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now, .cpu = -1};
+        if (m)
+            w->block_seq = gort__load(&m->block_seq, RELAXED);
+        return false;
+    }
+    bool same = switches == w->switches;
+    w->switches = switches;
+    if (waiting == NOBODY || gort__load(&m->g, RELAXED) == &m->g0)
+        return false;
+    if (same && !gort__load(&m->inside, RELAXED) && retake(p, m))
+        return true;
+    int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
+    limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
+    return now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+/* All Ps are idle: sleeps until one is not. */
+static bool all_idle(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !(s->world_word & 1);
+    if (idle)
+        gort__store(&s->sysmon_deep, 2, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return idle;
+}
+
+static void loop(void *unused)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t tick = TICK_MIN;
+    int rounds = 0;
+    (void)unused;
+    gort__arch_set_self(mon.m);
+    mon.m->err = gort__os_errno();
+    gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
+    gort__os_thread_precise();
+    while (!gort__load(&mon.quit, ACQUIRE)) {                 /* pairs with gort__sysmon_stop */
+        uint32_t seen = gort__load(&s->sysmon_word, ACQUIRE); /* pairs with gort__sysmon_poke_slow */
+        bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false;
+        int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
+        int64_t now = gort__os_now();
+        int n = gort__load(&s->procs, RELAXED);
+        for (int i = 0; i < n; i++)
+            busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting); /* pairs with proc.c */
+        rounds = busy ? 0 : rounds + 1;
+        if (busy)
+            tick = TICK_MIN;
+        else if (rounds > PATIENT_ROUNDS && tick < TICK_MAX)
+            tick *= 2;
+        if (waiting != NOBODY && tick > TICK_WAITING)
+            tick = TICK_WAITING;
+        if (tick > TICK_MAX)
+            tick = TICK_MAX;
+        int64_t until = now + tick;
+        if (all_idle())
+            until = INT64_MAX, tick = TICK_MIN, rounds = 0;
+        else if (tick > TICK_WAITING)
+            gort__store(&s->sysmon_deep, 1, RELAXED);
+        gort__os_futex_wait(&s->sysmon_word, seen, until);
+        gort__store(&s->sysmon_deep, 0, RELAXED);
+    }
+}
+
+int gort__sysmon_start(void)
+{
+    mon.quit = false;
+    mon.m = gort__m_make(true);
+    if (!mon.m)
+        return -12; /* ENOMEM */
+    gort__store(&mon.m->inside, 1, RELAXED);
+    int err = gort__os_thread_start(&mon.thread, loop, NULL, "gort-sysmon");
+    mon.started = err == 0;
+    if (err)
+        gort__m_destroy(mon.m);
+    return err;
+}
+
+void gort__sysmon_stop(void)
+{
+    if (!mon.started)
+        return;
+    gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
+    gort__sysmon_poke_slow();
+    gort__os_thread_join(mon.thread);
+    gort__m_destroy(mon.m);
+    mon.started = false;
+}
