@@ -40,9 +40,13 @@ void gort__lock_wake(struct gort__lock *l)
     gort__os_futex_wake(&l->word, 1);
 }
 
+bool (*gort__lock_exposed)(void);
+
 void gort__lock_rank_take(enum gort__rank rank)
 {
     uint64_t held = gort__arch_held();
+    if (gort__lock_exposed && gort__lock_exposed())
+        gort__throw("lock of rank %d taken where a signal may stop its holder", rank);
     if (rank == GORT_RANK_NONE)
         return;
     uint64_t above = held >> rank;

@@ -16,6 +16,9 @@ struct gort__lock {
     uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
 };
 
+/* In builds with checks: asked at every lock whether the thread may be stopped by a signal now. Set once by sched. */
+extern bool (*gort__lock_exposed)(void) GORT_HIDDEN;
+
 void gort__lock_slow(struct gort__lock *l);
 void gort__lock_wake(struct gort__lock *l);
 void gort__lock_rank_take(enum gort__rank rank);

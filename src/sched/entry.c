@@ -72,6 +72,15 @@ void gort__leave_slow(struct gort__m *m)
     }
 }
 
+/* A goroutine takes a lock of the runtime outside of it (debug builds ask). */
+bool gort__entry_exposed(void)
+{
+    const struct gort__m *m = gort__m_self();
+    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
+        m = ((const struct gort__shadow *)(const void *)m)->m;
+    return m && !m->plain && !gort__load(&m->inside, RELAXED);
+}
+
 /* A plain thread ends; or one of ours, which must not. */
 void gort__entry_thread_ends(void *arg)
 {

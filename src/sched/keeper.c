@@ -46,8 +46,8 @@ void gort__deadlock_check_locked(void)
     if (s->plain_users || gort__timer_count())
         return;
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
-    int total = gort__os_thread_total(), ours = 2 + s->m_count + (GORT_TSAN ? 1 : 0); /* keeper, sysmon */
-    if (total == 0 || total > ours) {
+    int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->m_count + (GORT_TSAN ? 1 : 0);
+    if (total == 0 || total > ours || s->spare_coming) {
         s->suspect = true;
         gort__keeper_wake_locked();
         return;
@@ -174,6 +174,8 @@ void gort__keeper_loop(void)
         join_dead(dead);
         if (done)
             return;
+        if (!s->sysmon_on && gort__sysmon_start())
+            created = false; /* no thread for it: tried again like the others */
         int64_t until = gort__timer_run();
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)

@@ -46,6 +46,7 @@ static struct {
 int gort_key_create(gort_key *key, void (*dtor)(void *))
 {
     int err = -EAGAIN;
+    GORT_HOLD();
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
         uint32_t generation = table.key[i].generation;
@@ -70,6 +71,7 @@ static bool in_use(gort_key key)
 int gort_key_delete(gort_key key)
 {
     int err = -EINVAL;
+    GORT_HOLD();
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     if (in_use(key)) {
         gort__store(&table.key[key.index].generation, key.generation + 1, RELEASE); /* pairs with in_use */

@@ -362,6 +362,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         s->conf.maxprocs_set = true;
     }
     gort__os_init();
+    gort__lock_exposed = gort__entry_exposed;
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, gort_dump};
@@ -372,8 +373,6 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     struct gort__m *former = gort__m_self();
     bool quit = gort__os_signal_take(SIGQUIT, on_quit);
     err = start();
-    if (!err)
-        err = gort__sysmon_start();
     if (!err) {
         gort__keeper_loop();
         if (!s->world_held)

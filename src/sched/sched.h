@@ -171,6 +171,7 @@ struct gort__sched {
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
     bool scarce;                           /* there was no memory for a new record; atomic */
+    bool sysmon_on;                        /* it has a thread; written by the keeper under lock */
     uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
     uint32_t sysmon_word;                  /* changes when it must look; futex */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
@@ -253,6 +254,7 @@ static inline bool gort__alone(void)
 }
 
 /* --- entry.c ---------------------------------------------------------------------------------- */
+bool gort__entry_exposed(void);
 void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes to its end */
 void gort__attend(struct gort__m *m);  /* with inside set: does what attention asks for */
 

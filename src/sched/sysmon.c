@@ -13,6 +13,8 @@
  * most while somebody waits. When all Ps are idle it sleeps until one is not.
  * Threads: one; poke by anybody.
  */
+#include <errno.h>
+
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
@@ -30,7 +32,6 @@
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
     uintptr_t thread;
-    bool started;
     bool quit; /* atomic */
 } mon;
 
@@ -208,22 +209,25 @@ int gort__sysmon_start(void)
     mon.quit = false;
     mon.m = gort__m_make(true);
     if (!mon.m)
-        return -12; /* ENOMEM */
+        return -ENOMEM;
     gort__store(&mon.m->inside, 1, RELAXED);
     int err = gort__os_thread_start(&mon.thread, loop, NULL, "gort-sysmon");
-    mon.started = err == 0;
-    if (err)
+    if (err) {
         gort__m_destroy(mon.m);
-    return err;
+        return err;
+    }
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__sched.sysmon_on = true;
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    return 0;
 }
 
 void gort__sysmon_stop(void)
 {
-    if (!mon.started)
+    if (!gort__sched.sysmon_on)
         return;
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
     gort__sysmon_poke_slow();
     gort__os_thread_join(mon.thread);
     gort__m_destroy(mon.m);
-    mon.started = false;
 }

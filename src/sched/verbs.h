@@ -43,6 +43,37 @@ static inline void gort__leave(struct gort__m *m)
 }
 
 /*
+ * Around a few instructions that hold a lock of the runtime, in a call that needs nothing else of an entry:
+ * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing.
+ */
+static inline struct gort__m *gort__hold(void)
+{
+    struct gort__m *m = gort__m_self();
+    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
+        m = ((struct gort__shadow *)(void *)m)->m;
+    if (!m || gort__load(&m->inside, RELAXED))
+        return NULL;
+    gort__store(&m->inside, 1, RELAXED);
+    gort__compiler_fence(); /* a signal handler on this thread looks */
+    return m;
+}
+
+static inline void gort__unhold(struct gort__m **held)
+{
+    struct gort__m *m = *held;
+    if (!m)
+        return;
+    if (gort__m_self() == m)
+        gort__leave(m);
+    else
+        gort__store(&m->inside, 0, RELEASE); /* in an announced blocking call; pairs with world.c */
+}
+
+/* For the rest of the block. */
+#define GORT_HOLD()                                                                                          \
+    __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()
+
+/*
  * The calling goroutine (or plain thread) waits until gort__ready(g) is called for it. commit runs
  * once it is off its stack: that is the place to unlock what its waker needs. Returns the M it is
  * on now. Inside, no lock held but what commit releases.

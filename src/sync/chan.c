@@ -33,6 +33,7 @@ gort_chan *gort_chan_new(size_t elem, size_t cap)
 {
     if (elem > GORT_CHAN_ELEM_MAX || (elem && cap > ((size_t)1 << 46) / elem))
         return NULL;
+    GORT_HOLD();
     gort_chan *ch = gort__alloc(sizeof *ch + elem * cap);
     if (ch)
         *ch = (gort_chan){.refs = 1, .elem = (uint32_t)elem, .magic = GORT_CHAN_MAGIC, .cap = cap};
@@ -65,6 +66,7 @@ void gort_chan_unref(gort_chan *ch)
     while (refs > 1)
         if (gort__cas(&ch->refs, &refs, refs - 1, RELEASE)) /* pairs with the last one */
             return;
+    GORT_HOLD();
     /* The last one goes under the lock, so that it and a wait that ends agree on who frees the channel. */
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */

@@ -62,6 +62,7 @@ static gort_ctx *ctx_of(struct gort__scope *scope)
 
 static void destroy(struct gort__ref *ref)
 {
+    GORT_HOLD();
     gort_ctx *ctx = ctx_of(GORT_CONTAINER(ref, struct gort__scope, ref)), *parent = ctx->parent;
     if (ctx->timed)
         gort__timer_del(&ctx->timer);
@@ -83,6 +84,7 @@ static void destroy(struct gort__ref *ref)
 
 gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
 {
+    GORT_HOLD();
     gort_ctx *ctx = gort__alloc(sizeof *ctx);
     if (!ctx)
         return NULL;

@@ -171,13 +171,17 @@ static int run(struct sel *s, size_t n, int64_t deadline)
 static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
 {
     size_t size = n * (sizeof(struct gort__waiter) + 2 * sizeof(uint16_t));
+    struct gort__m *held = gort__hold();
     char *mem = gort__alloc(size);
+    gort__unhold(&held);
     if (!mem)
         return -ENOMEM;
     uint16_t *order = (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter));
     struct sel s = {cases, (struct gort__waiter *)(void *)mem, order, order + n, 0};
     int index = run(&s, n, deadline);
+    held = gort__hold();
     gort__alloc_free(mem, size);
+    gort__unhold(&held);
     return index;
 }
 

@@ -49,9 +49,12 @@ gort_ticker *gort_ticker_new(int64_t period)
 {
     if (period <= 0)
         gort__fatal("gort_ticker_new: the period must be greater than 0");
+    struct gort__m *held = gort__hold();
     gort_ticker *t = gort__alloc(sizeof *t);
+    gort__unhold(&held);
     gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
     if (!t || !ch) {
+        GORT_HOLD();
         if (t)
             gort__alloc_free(t, sizeof *t);
         gort_chan_unref(ch);
@@ -71,10 +74,12 @@ gort_chan *gort_ticker_chan(gort_ticker *t)
 static void stop(gort_ticker *t)
 {
     int64_t old;
+    struct gort__m *held = gort__hold();
     gort__lock_take(&t->lock, GORT_RANK_NONE);
     t->stopped = true;
     gort__lock_drop(&t->lock, GORT_RANK_NONE);
     gort__timer_del(&t->heap);
+    gort__unhold(&held);
     while (gort_chan_recv_until(t->ch, &old, GORT_TRY) == 1)
         ;
 }
@@ -101,5 +106,6 @@ void gort_ticker_free(gort_ticker *t)
         return;
     stop(t);
     gort_chan_unref(t->ch);
+    GORT_HOLD();
     gort__alloc_free(t, sizeof *t);
 }

@@ -137,7 +137,9 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
 {
     if (!fn)
         gort__fatal("gort_timer_new: NULL function");
+    struct gort__m *held = gort__hold();
     gort_timer *t = gort__alloc(sizeof *t);
+    gort__unhold(&held);
     if (!t)
         return NULL;
     *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg};
@@ -217,5 +219,6 @@ void gort_timer_free(gort_timer *t)
     if (!t)
         return;
     gort_timer_stop(t);
+    GORT_HOLD();
     drop(t);
 }
