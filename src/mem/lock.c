@@ -45,7 +45,8 @@ bool (*gort__lock_exposed)(void);
 void gort__lock_rank_take(enum gort__rank rank)
 {
     uint64_t held = gort__arch_held();
-    if (gort__lock_exposed && gort__lock_exposed())
+    bool (*exposed)(void) = gort__load(&gort__lock_exposed, RELAXED);
+    if (exposed && exposed())
         gort__throw("lock of rank %d taken where a signal may stop its holder", rank);
     if (rank == GORT_RANK_NONE)
         return;

@@ -178,9 +178,11 @@ void gort__block_call_run(struct gort__m *m)
     owe(m);
     if (m->p)
         gort__p_handoff(m);
+    m->on_g0 = true;
     gort__leave(m);
     call->result = call->fn(call->arg);
     gort__store(&m->inside, 1, RELAXED);
+    m->on_g0 = false;
     gort__os_fence_light(); /* pairs with world.c and owner.c */
     m->block_depth = 0;
     m->block_g = NULL;

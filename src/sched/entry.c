@@ -16,7 +16,7 @@
 #include "sched/verbs.h"
 
 /* The run is over: leaves the goroutine's stack for good and ends the thread. */
-__attribute__((noreturn)) static void end_thread(struct gort__m *m)
+void gort__entry_end_thread(struct gort__m *m)
 {
     m->commit = NULL;
     m->locked_g = m->handed = NULL;
@@ -45,7 +45,7 @@ void gort__attend(struct gort__m *m)
         if (bits & GORT_ATT_ENDED) {
             if (m->g == &m->g0 || m->in_handler)
                 return; /* the search for work ends the thread; the handler freezes it */
-            end_thread(m);
+            gort__entry_end_thread(m);
         }
         if (bits & GORT_ATT_NO_RUN)
             return;

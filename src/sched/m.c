@@ -36,11 +36,16 @@ static size_t record_bytes(void)
 
 static void prepare(struct gort__m *m)
 {
-    memset(m, 0, offsetof(struct gort__m, tid));
-    m->g = &m->g0;
-    m->attention = gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0;
+    /* Others may still look at the first and the last fields of a record that is used again. */
+    memset((char *)m + offsetof(struct gort__m, p), 0,
+           offsetof(struct gort__m, tid) - offsetof(struct gort__m, p));
+    gort__store(&m->inside, 0, RELAXED);
+    gort__store(&m->g, &m->g0, RELAXED);
+    gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
+    gort__store(&m->timer, -1, RELAXED);
+    gort__store(&m->block_seq, 0, RELAXED);
+    gort__store(&m->kills, 0, RELAXED);
     m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL, m};
-    m->timer = -1;
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
     m->g0.state = GORT_G_RUNNING;
@@ -173,7 +178,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     }
     m->next_p = p;
     m->spinning = spinning;
-    gort__store(&p->m, m, RELAXED);
+    gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return created ? NULL : m;
 }
 static void take_next_p(struct gort__m *m)

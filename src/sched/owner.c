@@ -98,7 +98,7 @@ struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
     struct gort__m *m = g->bound_m;
     m->waiting = false;
     m->next_p = p;
-    gort__store(&p->m, m, RELAXED);
+    gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return m;
 }
 

@@ -15,7 +15,7 @@
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
  * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
- * place outside of libc.
+ * place outside of libc. One that slept in a blocking call then is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
  * a thread that leaves the handler by siglongjmp still has GORT_ATT_NO_P: its next call, or signal, waits again.
@@ -36,6 +36,21 @@ __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
     gort__store(&m->frozen, 1, RELEASE); /* pairs with gort__freeze */
     for (;;)
         gort__os_futex_wait(&m->frozen, 1, INT64_MAX);
+}
+
+/* The run has ended, and the thread computes. Back from a blocking call it ends; unless it runs on its own stack
+ * (gort_block), which comes to its end by itself. */
+static void run_is_over(struct gort__m *m)
+{
+    if (!gort__load(&m->left, RELAXED))
+        freeze_here(m);
+    if (m->block_g && !m->on_g0)
+        gort__store(&m->g, m->block_g, RELAXED);
+    if (m->g == &m->g0)
+        return;
+    gort__arch_set_self(m);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__entry_end_thread(m);
 }
 
 /* What attention asks for, as far as it concerns the code that was interrupted. */
@@ -66,7 +81,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     bool delicate = gort__os_text_delicate(s->pc);
     if (bits & GORT_ATT_ENDED) {
         if (!delicate)
-            freeze_here(m);
+            run_is_over(m);
         gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
         return;
     }
@@ -89,8 +104,8 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         gort__os_fence_light();              /* pairs with world.c and owner.c */
         bits = wanted(m, shadow);
         if ((bits & GORT_ATT_ENDED) && !delicate)
-            freeze_here(m);
-    } while (bits & ~(uint32_t)GORT_ATT_ENDED);
+            run_is_over(m);
+    } while (bits && !(bits & GORT_ATT_ENDED));
     if (bits)
         gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
     gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
@@ -184,6 +199,7 @@ static bool settled(struct gort__m *m)
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
     if (gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS &&
         !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
+        gort__store(&m->left, true, RELAXED);
         if (timer >= 0)
             gort__os_cpu_timer_arm(timer, 1);
         return true;

@@ -40,7 +40,7 @@ void gort__p_idle_put_locked(struct gort__p *p)
 void gort__p_take(struct gort__m *m, struct gort__p *p)
 {
     m->p = p;
-    gort__store(&p->m, m, RELAXED);
+    gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
 }
 
 /* Makes sched.ps[i]. 0 or -ENOMEM. */

@@ -75,7 +75,6 @@ struct gort__m {
     struct gort__g
         *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
-    uint32_t block_seq;     /* counts announced calls, odd during one; atomic, written by the thread */
     struct gort__g *handed; /* a picked G that g0 must see to: bound, or without a stack */
 
     /* Sleeping and waking: m.c. */
@@ -92,13 +91,11 @@ struct gort__m {
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
     bool in_handler;      /* waits in the signal handler; owned by the thread */
     bool delicate;        /* what the handler interrupted may hold locks of libc; owned by the thread */
+    bool left;            /* it slept in the kernel when the run ended; atomic */
     uint32_t frozen;      /* for good: the run is over (preempt.c); atomic, futex */
-    uint32_t kills;       /* signals sent to it by tgkill and not met yet; atomic */
     uint8_t polite;       /* how often the handler has let the goroutine leave libc; owned by the thread */
-    uint32_t preempt_slice;   /* which time slice GORT_ATT_PREEMPT ends; atomic */
-    int timer;                /* on the thread's CPU clock, < 0: none; atomic */
-    bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;             /* waits for the world to start; guarded by sched.lock */
+    bool owed;            /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;         /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
     struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
@@ -110,10 +107,16 @@ struct gort__m {
     size_t asan_size;
     uint64_t run;                  /* which run it belongs to (plain: used last) */
     struct gort__estate estate;    /* what it keeps alive after the end of the run */
+    bool on_g0;                    /* it makes such a call (gort_block) right now */
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
-    int tid; /* atomic: dumps may look at a record that is just given to a new thread. The last field, see m.c */
+    /* Others may look at these even when the record is just given to a new thread: they are the last ones, see m.c. */
+    int tid;            /* atomic */
+    int timer;          /* on the thread's CPU clock, < 0: none; atomic */
+    uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
+    uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
+    uint32_t kills;         /* signals sent to it by tgkill and not met yet; atomic */
 };
 
 /* What sysmon remembers of a P (sysmon.c). */
@@ -255,6 +258,7 @@ static inline bool gort__alone(void)
 
 /* --- entry.c ---------------------------------------------------------------------------------- */
 bool gort__entry_exposed(void);
+__attribute__((noreturn)) void gort__entry_end_thread(struct gort__m *m); /* the run is over */
 void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes to its end */
 void gort__attend(struct gort__m *m);  /* with inside set: does what attention asks for */
 

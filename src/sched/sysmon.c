@@ -133,7 +133,7 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
 static bool look_at(struct gort__p *p, int64_t now, int waiting)
 {
     struct gort__watch *w = &p->watch;
-    struct gort__m *m = gort__load(&p->m, RELAXED);
+    struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
     uint32_t slice = gort__load(&p->slice, RELAXED);
     uint64_t switches = gort__load(&p->switches, RELAXED);
     if (!m || m != w->m || slice != w->slice) {

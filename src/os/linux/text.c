@@ -56,7 +56,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *libc)
 void gort__os_text_collect(void)
 {
     bool libc = false;
-    count = 0;
+    if (count) /* threads that an earlier run left behind may be looking */
+        return;
     dl_iterate_phdr(look, &libc);
     if (libc)
         return;
