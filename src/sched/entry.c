@@ -148,6 +148,8 @@ struct gort__m *gort__enter_plain(void)
                 return NULL;
             continue;
         }
+        if ((bits & GORT_ATT_ENDED) && m->g == &m->g0)
+            return NULL; /* the function of a timer, on the thread's own stack: it is about to end */
         gort__attend(m);
     }
 }

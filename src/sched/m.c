@@ -8,10 +8,10 @@
  * to its signal mask or affinity must not be inherited, and creating needs memory from libc.
  *
  * Ways to wait, all on the note:
- *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while
+ *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while, or sleeps in the poller (duty.c)
  *     gort__wait_for_locked  its tied goroutine does not run; the P is with somebody else
  *     gort__p_regain         its goroutine runs, but the P was taken; queued as a bound one
- * Invariants: (1) note is 2 only while its thread sleeps or is about to; (2) one wake a sleep;
+ * Invariants: (1) note is 2 or 3 only while its thread sleeps or is about to; (2) one wake a sleep;
  * (3) p->m == m exactly if m->p == p or m->next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
  */
@@ -19,13 +19,14 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
+#include "poll/poll.h"
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
 #define GUARD    ((size_t)64 << 10)
 #define ALTSTACK ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers */
 
-enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
+enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP, NOTE_POLLING };
 
 /* The record and the alternate signal stack: | guard | altstack | record |. */
 static size_t record_bytes(void)
@@ -111,17 +112,35 @@ void gort__m_wake(struct gort__m *m)
     uint32_t *note = &m->note;
     /* Pairs with gort__m_sleep_until. The record may be gone right after it, but for a futex
      * call on an address that nobody waits on any more, which does nothing. */
-    if (gort__xchg(note, NOTE_WOKEN, RELEASE) == NOTE_ASLEEP)
+    uint32_t was = gort__xchg(note, NOTE_WOKEN, RELEASE);
+    if (was == NOTE_ASLEEP)
         gort__os_futex_wake(note, 1);
+    else if (was == NOTE_POLLING)
+        gort__poll_kick();
+}
+
+bool gort__m_doze(struct gort__m *m)
+{
+    uint32_t none = NOTE_NONE;
+    return gort__cas(&m->note, &none, NOTE_POLLING, ACQUIRE); /* pairs with gort__m_wake */
+}
+
+bool gort__m_undoze(struct gort__m *m)
+{
+    uint32_t polling = NOTE_POLLING;
+    return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__m *m = s->idle_ms;
+    struct gort__m **at = &s->idle_ms;
+    if (*at && *at == s->poll_m && (*at)->link)
+        at = &(*at)->link; /* better one that does not wait for fds and timers */
+    struct gort__m *m = *at;
     bool created = !m;
     if (m) {
-        s->idle_ms = m->link;
+        *at = m->link;
     } else {
         if (s->m_count >= s->conf.max_threads)
             gort__fatal("the program needs more than %d threads (gort_config.max_threads)",
@@ -147,7 +166,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     return created ? NULL : m;
 }
 
-static void take_next_p(struct gort__m *m)
+void gort__m_take_next_p(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     m->p = m->next_p;
@@ -190,15 +209,21 @@ void gort__m_stop(struct gort__m *m)
     m->link = s->idle_ms;
     s->idle_ms = m;
     gort__m_found_p_locked(m); /* it has nothing to run any more */
+    bool duty = gort__duty_take_locked(m);
     gort__deadlock_check_locked();
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (duty) {
+        gort__duty(m);
+        return;
+    }
+    (void)gort__duty_wanted(); /* for one on duty who sleeps too long; after the fence of idle.c:look_again */
     int64_t patience = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
     if (!gort__m_sleep_until(m, patience)) {
         if (leave_idle(m))
             return;
         gort__m_sleep(m); /* handed a P at the last moment */
     }
-    take_next_p(m);
+    gort__m_take_next_p(m);
 }
 
 void gort__p_handoff(struct gort__m *m)
@@ -229,7 +254,7 @@ void gort__p_handoff(struct gort__m *m)
         gort__m_wake(other);
     if (idle) {
         gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
-        if (gort__p_has_work())
+        if (gort__p_has_work() || gort__duty_wanted())
             gort__wake_if_idle();
     }
 }
@@ -239,7 +264,7 @@ static bool wait_for_grant(struct gort__m *m)
 {
     if (!gort__load(&m->quit, RELAXED)) {
         gort__m_sleep(m);
-        take_next_p(m);
+        gort__m_take_next_p(m);
     }
     while (!m->p &&
            !gort__load(&m->quit, RELAXED)) { /* the granted P went away with a stop of the world: ask again */
@@ -257,7 +282,7 @@ static bool wait_for_grant(struct gort__m *m)
             gort__fence(SEQ_CST); /* pairs with idle.c */
             gort__wake_if_idle();
             gort__m_sleep(m);
-            take_next_p(m);
+            gort__m_take_next_p(m);
         }
     }
     return !gort__load(&m->quit, RELAXED);
@@ -266,7 +291,8 @@ static bool wait_for_grant(struct gort__m *m)
 bool gort__wait_for_locked(struct gort__m *m)
 {
     if (m->handed) { /* picked for this thread, which must not run it */
-        gort__queue_put_and_wake(m->handed);
+        if (m->handed != &gort__chore)
+            gort__queue_put_and_wake(m->handed);
         m->handed = NULL;
     }
     if (m->spinning)
@@ -346,7 +372,7 @@ void gort__m_main(void *arg)
     gort__store(&m->inside, 1, RELAXED);
     gort__store(&m->started, true, RELEASE); /* pairs with run.c:bury */
     gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
-    take_next_p(m);
+    gort__m_take_next_p(m);
     gort__schedule_loop(m);
 
     gort__os_altstack_restore(&m->old_altstack);
