@@ -53,7 +53,7 @@ bool gort__duty_wanted(void)
 void gort__duty_notice(struct gort__m *m, int64_t when)
 {
     struct gort__sched *s = &gort__sched;
-    gort__fence(SEQ_CST); /* pairs with publish, gort__watch_publish and idle.c */
+    gort__fence(SEQ_CST); /* pairs with announce, gort__watch_publish and idle.c */
     int64_t until = gort__load(&s->poll_until, RELAXED);
     if (until) {
         if (when < until && (!m->p || gort__load(&s->idle_count, RELAXED)))
@@ -84,7 +84,7 @@ bool gort__duty_take_locked(struct gort__m *m)
 }
 
 /* Tells until when it is going to sleep; no timer is due before. */
-static int64_t publish(void)
+static int64_t announce(void)
 {
     for (;;) {
         int64_t next = gort__timer_next();
@@ -100,7 +100,7 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
 {
     bool work = false;
     for (bool again = true; again;) {
-        int64_t until = publish();
+        int64_t until = announce();
         if ((until == INT64_MAX && !gort__poll_pending()) || !gort__m_doze(m))
             break;
         *got = gort__netpoll_look(until);

@@ -135,6 +135,11 @@ struct gort__sched {
     bool scarce;                           /* there was no memory for a new record; atomic */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
+    /* Waiting for fds and timers: duty.c. */
+    int64_t poll_until GORT_ALIGNED_LINE; /* when the one on duty wakes; 0: nobody is; atomic */
+    int64_t watch_until;                  /* when the watch wakes; 0: it is awake; atomic */
+    int64_t polled_at;                    /* when somebody last looked for ready fds; atomic */
+
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
@@ -147,14 +152,9 @@ struct gort__sched {
     int m_count, m_next_id;
     int without_p;                         /* Ms that lost their P and may still have something to run */
     int plain_users;                       /* plain threads alive that used this run */
+    struct gort__m *poll_m;                /* sleeps in the poller, or is about to: duty.c */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
     int p_made; /* atomic, written while the world is stopped */
-
-    /* Waiting for fds and timers (duty.c). */
-    struct gort__m *poll_m;               /* sleeps in the poller, or is about to; guarded by lock */
-    int64_t poll_until GORT_ALIGNED_LINE; /* when it wakes; 0: nobody is on duty; atomic */
-    int64_t watch_until;                  /* when the watch wakes; 0: it is awake; atomic */
-    int64_t polled_at;                    /* when somebody last looked for ready fds; atomic */
 
     /* The world (world.c). */
     uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
