@@ -30,7 +30,7 @@ static double cpu_ns(void)
 static double work(long n)
 {
     for (long i = 0; !timers[TIMERS - 1] && i < TIMERS; i++)
-        timers[i] = must_have(gort_timer_new(600 * GORT_SEC + i * GORT_US, 0, never, NULL));
+        timers[i] = must_have(gort_timer_new(600 * GORT_SEC, 0, never, NULL));
     double cpu = cpu_ns();
     for (long i = 0; i < n; i += BURST) {
         for (int k = 0; k < BURST; k++) {

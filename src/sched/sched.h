@@ -271,7 +271,7 @@ bool gort__duty_take_locked(struct gort__m *m); /* m, in idle_ms, is on duty fro
 void gort__duty(struct gort__m *m);             /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should be on duty, and nobody is. Wakes one that sleeps too long. */
 bool gort__duty_wanted(void);
-void gort__duty_notice(struct gort__m *m, int64_t when); /* a timer became the first of its heap */
+void gort__duty_notice(struct gort__m *m, int64_t when); /* a timer became the first of its heap; after its unlock */
 /* The watch, before it sleeps: false: there is an earlier timer than next. */
 bool gort__watch_publish(int64_t next, int64_t until);
 

@@ -30,7 +30,7 @@ enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
     struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
-    uint32_t refs;          /* atomic */
+    uint32_t refs;          /* atomic, written under lock */
     int state;
     uint32_t turn;
     uint32_t calls;  /* that are running now */
@@ -59,9 +59,19 @@ static void unlock(gort_timer *t)
     gort__lock_drop(&t->lock, GORT_RANK_SYNC);
 }
 
-static void drop(gort_timer *t)
+/* Counts references; the lock is held. */
+static void refer(gort_timer *t, int n)
 {
-    if (gort__sub(&t->refs, 1, ACQ_REL) == 1) /* pairs with the other drops */
+    gort__store(&t->refs, t->refs + (uint32_t)n, RELEASE); /* pairs with gort_timer_free */
+}
+
+/* Unlocks and drops the caller's reference. */
+static void unlock_and_drop(gort_timer *t)
+{
+    refer(t, -1);
+    bool last = t->refs == 0;
+    unlock(t);
+    if (last)
         gort__alloc_free(t, sizeof *t);
 }
 
@@ -71,7 +81,7 @@ static void fire(void *arg);
 static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
-    gort__add(&t->refs, 1, RELAXED);
+    refer(t, 1);
     if (gort__timer_set(&t->heap, t->when, fire, t))
         gort__fatal("gort_timer: no memory for one more timer");
 }
@@ -100,9 +110,7 @@ static void call(gort_timer *t, uintptr_t turn)
             advance_locked(t);
             arm_locked(t);
         }
-    }
-    unlock(t);
-    if (wanted) {
+        unlock(t);
         gort__leave(m);
         t->fn(t->arg);
         m = gort__enter();
@@ -112,11 +120,10 @@ static void call(gort_timer *t, uintptr_t turn)
                 w->result = 0;
                 gort__glist_add(&woken, w->g);
             }
-        unlock(t);
-        if (woken.n)
-            gort__ready_list(m, woken);
     }
-    drop(t);
+    unlock_and_drop(t);
+    if (woken.n)
+        gort__ready_list(m, woken);
     gort__leave(m);
 }
 
@@ -128,23 +135,22 @@ static void fire(void *arg)
     if (t->state == PENDING && gort__os_now() >= t->when) { /* else it was stopped or set anew just now */
         uintptr_t args[2] = {(uintptr_t)t, t->turn};
         if (gort__timer_cancel(&t->heap)) /* set anew, and that is due as well */
-            gort__sub(&t->refs, 1, RELAXED);
+            refer(t, -1);
         if (t->calls) { /* only a periodic one can still be running: this call is left out */
             advance_locked(t);
             arm_locked(t);
         } else {
             t->state = STARTED;
-            gort__add(&t->refs, 1, RELAXED);
+            refer(t, 1);
             if (gort__go(gort__m_self(), NULL, (void (*)(void))call, args,
                          2)) { /* no memory: try again soon */
-                gort__sub(&t->refs, 1, RELAXED);
+                refer(t, -1);
                 t->when = gort__os_now() + GORT_MS;
                 arm_locked(t);
             }
         }
     }
-    unlock(t);
-    drop(t);
+    unlock_and_drop(t);
 }
 
 gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
@@ -155,7 +161,13 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     if (!t)
         return NULL;
     *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg, .run = gort__load(&gort__sched.run, RELAXED)};
-    gort_timer_reset(t, first, period);
+    struct gort__m *m = gort__enter();
+    t->period = period > 0 ? period : 0;
+    t->when = gort_in(first > 0 ? first : 0);
+    if (m) {
+        arm_locked(t); /* nobody else knows it; and not touched any more once it can fire */
+        gort__leave(m);
+    }
     return t;
 }
 
@@ -165,7 +177,7 @@ static bool cancel_locked(struct gort__m *m, gort_timer *t)
 {
     bool active = t->state != IDLE;
     if (t->state == PENDING && m && gort__timer_cancel(&t->heap))
-        gort__sub(&t->refs, 1, RELAXED); /* the owner has one still */
+        refer(t, -1); /* the owner has one still */
     t->state = IDLE;
     t->turn++;
     return active;
@@ -229,6 +241,15 @@ void gort_timer_free(gort_timer *t)
 {
     if (!t)
         return;
-    gort_timer_stop(t);
-    drop(t);
+    if (gort__load(&t->refs, ACQUIRE) == 1) { /* nobody else has it; pairs with refer */
+        lock(t);                              /* whoever had is perhaps just about to unlock it */
+        unlock_and_drop(t);
+        return;
+    }
+    struct gort__m *m = gort__enter();
+    lock(t);
+    cancel_locked(m, t);
+    unlock_and_drop(t);
+    if (m)
+        gort__leave(m);
 }
