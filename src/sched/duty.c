@@ -26,6 +26,11 @@
  * It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait for: if it does not
  * come back at once, it wakes an M for the duty, if there is an idle P. A spinning one does that when it finds work.
  *
+ * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
+ * more than all else. So the one on duty then wakes at most every CROWD_EVERY: they come up to that much late, never
+ * early, and a timer that is not in a crowd is not delayed at all. Nor does it wake another one for the duty: it will be
+ * back soon, and if it is not, the watch fires what is due.
+ *
  * The watch. When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
  * call. So a thread without a P (the keeper) wakes up GRACE after the first timer and fires what is due still.
  * It publishes watch_until as poll_until is above, and a setter wakes it only for a timer that lies
@@ -39,6 +44,8 @@
 #include "base/fatal.h"
 #include "poll/poll.h"
 #include "sched/verbs.h"
+
+#define CROWD_EVERY INT64_C(100000) /* ns */
 
 bool gort__duty_wanted(void)
 {
@@ -83,38 +90,42 @@ bool gort__duty_take_locked(struct gort__m *m)
     return true;
 }
 
-/* Tells until when it is going to sleep; no timer is due before. */
-static int64_t announce(void)
+/* Tells until when it is going to sleep: the first timer of all; in a crowd, not before `earliest`. */
+static int64_t announce(int64_t earliest)
 {
     for (;;) {
         int64_t next = gort__timer_next();
-        gort__xchg(&gort__sched.poll_until, next, SEQ_CST); /* pairs with gort__duty_notice */
+        int64_t until = next < earliest && gort__timer_crowd() ? earliest : next;
+        gort__xchg(&gort__sched.poll_until, until, SEQ_CST); /* pairs with gort__duty_notice */
         gort__arch_fence_after_rmw();
         if (gort__timer_next() >= next)
-            return next;
+            return until;
     }
 }
 
 /* Sleeps until there is something to do. True: what it found, or a timer, needs a P. */
 static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
 {
+    struct gort__sched *s = &gort__sched;
     bool work = false;
     for (bool again = true; again;) {
-        int64_t until = announce();
+        int64_t until = announce(s->duty_at + CROWD_EVERY);
         if ((until == INT64_MAX && !gort__poll_pending()) || !gort__m_doze(m))
             break;
         *got = gort__netpoll_look(until);
         again = gort__m_undoze(m);
-        work = got->n || gort__timer_next() <= gort__os_now();
+        int64_t now = gort__os_now();
+        work = got->n || gort__timer_next() <= now;
         again = again && !work;
+        s->duty_at = now;
     }
-    gort__xchg(&gort__sched.poll_until, 0, SEQ_CST); /* pairs with gort__duty_notice */
+    gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__duty_notice */
     gort__arch_fence_after_rmw();
     return work;
 }
 
-/* Is not on duty any more; with a P if there is one for it. */
-static void leave(struct gort__m *m, bool work)
+/* Is not on duty any more; with a P if there is one for it. alone: and does not see to it that another one is. */
+static void leave(struct gort__m *m, bool work, bool alone)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = NULL;
@@ -138,7 +149,7 @@ static void leave(struct gort__m *m, bool work)
     if (handed) {
         gort__m_sleep(m);
         gort__m_take_next_p(m);
-    } else if (p) {
+    } else if (p && !alone) {
         m->spinning = true;
         gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
     }
@@ -147,12 +158,12 @@ static void leave(struct gort__m *m, bool work)
 void gort__duty(struct gort__m *m)
 {
     struct gort__glist got = {0};
-    bool work = sleep_in_poller(m, &got);
-    leave(m, work);
+    bool work = sleep_in_poller(m, &got), alone = gort__timer_crowd() && !gort__poll_pending();
+    leave(m, work, alone);
     if (work && !gort__load(&m->quit, RELAXED))
         gort__timer_run(m, gort__os_now());
     if (got.n)
         gort__ready_list(m, got);
-    if (m->p && !m->spinning && gort__duty_wanted()) /* after the fence of sleep_in_poller */
+    if (m->p && !m->spinning && !alone && gort__duty_wanted()) /* after the fence of sleep_in_poller */
         gort__wake_if_idle();
 }

@@ -98,7 +98,8 @@ void gort__chores(struct gort__m *m)
 /* Goroutines that wait for fds, unless somebody sleeps until there are some. */
 static bool look_at_fds(struct gort__m *m)
 {
-    return gort__poll_pending() && !gort__load(&gort__sched.poll_until, RELAXED) && gort__netpoll(m, INT64_MIN);
+    return gort__poll_pending() && !gort__load(&gort__sched.poll_until, RELAXED) &&
+           gort__netpoll(m, INT64_MIN);
 }
 
 /* Timers of any P that are due. Only when there are some does it ask for the time. */

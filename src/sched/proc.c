@@ -55,7 +55,7 @@ static int make(int i)
     p->turn = 1;
     gort__timer_heap_init(&p->timers);
     gort__rand_seed(&p->rand, s->conf.fuzz_seed * 17 + (uint64_t)i + 1);
-    gort__store(&s->ps[i], p, RELEASE); /* pairs with find.c:steal */
+    gort__store(&s->ps[i], p, RELEASE);      /* pairs with find.c:steal */
     gort__store(&s->p_made, i + 1, RELEASE); /* pairs with timer.c:made */
     return 0;
 }

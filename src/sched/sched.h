@@ -153,8 +153,9 @@ struct gort__sched {
     int without_p;                         /* Ms that lost their P and may still have something to run */
     int plain_users;                       /* plain threads alive that used this run */
     struct gort__m *poll_m;                /* sleeps in the poller, or is about to: duty.c */
+    int64_t duty_at;                       /* when it last woke; owned by poll_m */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
-    int p_made; /* atomic, written while the world is stopped */
+    int p_made;                            /* atomic, written while the world is stopped */
 
     /* The world (world.c). */
     uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
@@ -207,7 +208,7 @@ static inline bool gort__alone(void)
 void gort__attend(struct gort__m *m); /* with inside set: does what attention asks for */
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
-void gort__schedule_loop(struct gort__m *m); /* on g0; returns when the thread is to end */
+void gort__schedule_loop(struct gort__m *m);         /* on g0; returns when the thread is to end */
 struct gort__g *gort__pick_local(struct gort__p *p); /* NULL: nothing is queued here */
 struct gort__g *gort__pick_next(struct gort__p *p);  /* the same, or gort__chore */
 extern struct gort__g gort__chore GORT_HIDDEN; /* picked instead of a G: timers or fds are to be seen to */
@@ -263,15 +264,17 @@ static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-wr
 
 /* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
 #define GORT_WATCH_GRACE INT64_C(4000000) /* ns that Ps have for firing a timer before the watch does */
-int gort__netpoll_open(void); /* 0 or -errno */
+int gort__netpoll_open(void);             /* 0 or -errno */
 /* Readies those whose fds are ready; deadline as in poll.h. How many. m NULL or without a P: for the global queue. */
 uint32_t gort__netpoll(struct gort__m *m, int64_t deadline);
 struct gort__glist gort__netpoll_look(int64_t deadline); /* the same, but the caller readies them */
-bool gort__duty_take_locked(struct gort__m *m); /* m, in idle_ms, is on duty from now on. False: nobody needs to be */
-void gort__duty(struct gort__m *m);             /* instead of sleeping on the note; with a P or without */
+bool gort__duty_take_locked(
+    struct gort__m *m);             /* m, in idle_ms, is on duty from now on. False: nobody needs to be */
+void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should be on duty, and nobody is. Wakes one that sleeps too long. */
 bool gort__duty_wanted(void);
-void gort__duty_notice(struct gort__m *m, int64_t when); /* a timer became the first of its heap; after its unlock */
+void gort__duty_notice(struct gort__m *m,
+                       int64_t when); /* a timer became the first of its heap; after its unlock */
 /* The watch, before it sleeps: false: there is an earlier timer than next. */
 bool gort__watch_publish(int64_t next, int64_t until);
 
@@ -282,8 +285,9 @@ void gort__m_stop(struct gort__m *m); /* sleeps until handed a P, or quit */
 void gort__m_sleep(struct gort__m *m);
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
 void gort__m_wake(struct gort__m *m);
-bool gort__m_doze(struct gort__m *m);   /* before a sleep in the poller; false: woken already */
-bool gort__m_undoze(struct gort__m *m); /* after it; false: it was woken, and gort__m_sleep says so once more */
+bool gort__m_doze(struct gort__m *m); /* before a sleep in the poller; false: woken already */
+bool gort__m_undoze(
+    struct gort__m *m); /* after it; false: it was woken, and gort__m_sleep says so once more */
 void gort__m_take_next_p(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);

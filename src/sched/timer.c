@@ -42,6 +42,7 @@
 
 #define ROOM_MIN   256 /* a page of entries */
 #define DEAD_MOST  64  /* so many dead entries are left alone */
+#define CROWD      256 /* pending on one P */
 #define BATCH      128 /* goroutines that are readied at a time */
 #define NODES_MOST 64  /* taken from the slab at a time */
 
@@ -200,8 +201,9 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
 int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg)
 {
     struct gort__m *m = gort__m_self();
-    struct gort__p *p =
-        m->p ? m->p : gort__load(&gort__sched.ps[0], ACQUIRE); /* pairs with proc.c; never goes out of use */
+    struct gort__p *p = m->p ? m->p
+                             : gort__load(&gort__sched.ps[0],
+                                          ACQUIRE); /* pairs with proc.c; never goes out of use */
     struct gort__heap *h = &p->timers;
     if (when < 1)
         when = 1; /* 0 stands for nobody in duty.c */
@@ -288,7 +290,8 @@ void gort__timer_del(struct gort__timer *t)
     struct gort__m *m = gort__m_self(), *entered = NULL;
     if (!t->node)
         return;
-    if (!m || !gort__load(&m->inside, RELAXED)) { /* an object is freed: keeps the run from ending meanwhile */
+    if (!m ||
+        !gort__load(&m->inside, RELAXED)) { /* an object is freed: keeps the run from ending meanwhile */
         entered = gort__enter();
         if (!entered)
             return; /* no run, no timers */
@@ -343,6 +346,18 @@ static void call_locked(struct gort__heap *h, struct gort__m *m, struct gort__ti
     node_put(h, node);
 }
 
+/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other. */
+static void ready(struct gort__m *m, struct gort__glist woken)
+{
+    struct gort__g *g = woken.first;
+    if (woken.n == 1 && m->p && !(g->flags & GORT_G_THREAD) && gort__runq_empty(&m->p->runq)) {
+        gort__g_set(g, GORT_G_RUNNABLE);
+        gort__p_put(m->p, g);
+    } else if (woken.n) {
+        gort__ready_list(m, woken);
+    }
+}
+
 uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
 {
     uint32_t n = 0;
@@ -371,8 +386,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
     unlock(h);
-    if (woken.n)
-        gort__ready_list(m, woken);
+    ready(m, woken);
     gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
     return n;
@@ -406,6 +420,14 @@ int64_t gort__timer_next(void)
             next = first;
     }
     return next;
+}
+
+bool gort__timer_crowd(void)
+{
+    for (int i = 0; i < made(); i++)
+        if (gort__load(&heap_of(i)->live, RELAXED) >= CROWD)
+            return true;
+    return false;
 }
 
 int64_t gort__timer_watch(void)

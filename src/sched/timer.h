@@ -55,6 +55,8 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now);
 uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now);
 /* When the first of all timers is due; INT64_MAX: there is none. No lock: exact but for who sets one meanwhile. */
 int64_t gort__timer_next(void);
+/* So many are pending on some P that waking for each of them would cost too much. */
+bool gort__timer_crowd(void);
 /* For a thread without a P that sees to timers when no P does: fires whatever is due, returns gort__timer_next(). */
 int64_t gort__timer_watch(void);
 /* How many are pending or just fired. Exact when no goroutine runs. */

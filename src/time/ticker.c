@@ -89,7 +89,8 @@ void gort_ticker_reset(gort_ticker *t, int64_t period)
     gort__lock_take(&t->lock, GORT_RANK_NONE);
     t->period = period;
     t->when = gort_in(period);
-    if (m && t->stopped) { /* else there is no run to tick in; or another reset came in between, whose timer then goes on */
+    if (m &&
+        t->stopped) { /* else there is no run to tick in; or another reset came in between, whose timer then goes on */
         t->stopped = false;
         arm_locked(t);
     }

@@ -136,7 +136,7 @@ static void fire(void *arg)
         uintptr_t args[2] = {(uintptr_t)t, t->turn};
         if (gort__timer_cancel(&t->heap)) /* set anew, and that is due as well */
             refer(t, -1);
-        if (t->calls) { /* only a periodic one can still be running: this call is left out */
+        if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
             advance_locked(t);
             arm_locked(t);
         } else {

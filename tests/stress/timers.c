@@ -30,7 +30,8 @@ static void play(uint64_t state)
     gort_timer *t[N] = {0};
     while (!atomic_load(&over)) {
         int i = (int)(test_random(&state) % N);
-        int64_t length = (int64_t)(test_random(&state) % 3 ? test_random(&state) % 300000 : test_random(&state) % 100000000);
+        int64_t length = (int64_t)(test_random(&state) % 3 ? test_random(&state) % 300000
+                                                           : test_random(&state) % 100000000);
         switch (test_random(&state) % 5) {
         case 0:
             if (!t[i]) {
