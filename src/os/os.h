@@ -44,7 +44,7 @@ void gort__os_nap(int64_t ns); /* sleeps the thread; may return early */
 
 /* --- threads (linux/thread.c) ----------------------------------------------------------------- */
 
-/* A thread with all signals as the caller has them; 0 or -EAGAIN, -ENOMEM. */
+/* A thread with all signals as the caller has them, whose timed sleeps end as exactly as the kernel can; 0 or -EAGAIN, -ENOMEM. */
 int gort__os_thread_start(uintptr_t *thread, void (*fn)(void *), void *arg, const char *name);
 void gort__os_thread_join(uintptr_t thread);
 void gort__os_thread_detach(uintptr_t thread);

@@ -171,9 +171,10 @@ struct gort__m *gort__enter_plain(void)
                 return NULL;
             continue;
         }
-        if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) { /* in a blocking call, and the run is over */
-            gort__store(&m->inside, 0, RELEASE);         /* pairs with run.c */
-            return NULL;
+        if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) {
+            if (m->block_g)                          /* in a blocking call, and the run is over */
+                gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
+            return NULL; /* else the function of a timer, on the thread's own stack: it is about to end */
         }
         gort__attend(m);
     }

@@ -180,7 +180,7 @@ void gort__g_end(void)
         g->lock_depth = 0;
         g->bound_m = NULL;
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
-        struct gort__g *next = gort__pick_local(m->p);
+        struct gort__g *next = gort__pick_next(m->p);
         if (next) {
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) &&
                          !gort__load(&gort__sched.held_n, RELAXED);

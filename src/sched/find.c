@@ -2,8 +2,8 @@
 /*
  * find.c - an M without a goroutine looks for one: the order of the search.
  *
- * The order: its own queue (every 61st time the global one first), the global queue, then the
- * other Ps' queues: four rounds from a random start with a step that is coprime to their number,
+ * The order: its own timers that are due and its own queue (every 61st time the global one first), the global queue,
+ * fds that are ready, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
  * so every P is visited once a round. What a P was to run next is only stolen in the last round
  * and only if it still stands there a moment later: its P is about to run it, and moving it away
  * from its warm cache would cost more than it gains. Then everything is looked at once more
@@ -11,6 +11,7 @@
  * Threads: each M for itself, on g0, inside.
  */
 #include "base/fatal.h"
+#include "poll/poll.h"
 #include "sched/verbs.h"
 
 #define ROUNDS        4
@@ -84,16 +85,52 @@ static bool may_spin(struct gort__m *m)
     return true;
 }
 
-/* Its own queue, the global one, the others'. NULL: nothing was there. */
+/* A fair pick has seen that timers are due, or that nobody has looked for ready fds lately. */
+void gort__chores(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t now = gort__os_now();
+    if (gort__poll_pending() && now - gort__load(&s->polled_at, RELAXED) >= GORT_POLL_EVERY)
+        gort__netpoll(m, INT64_MIN);
+    gort__timer_run(m, now);
+}
+
+/* Goroutines that wait for fds, unless somebody sleeps until there are some. */
+static bool look_at_fds(struct gort__m *m)
+{
+    return gort__poll_pending() && !gort__load(&gort__sched.poll_until, RELAXED) &&
+           gort__netpoll(m, INT64_MIN);
+}
+
+/* Timers of any P that are due. Only when there are some does it ask for the time. */
+static bool look_at_timers(struct gort__m *m)
+{
+    return gort__timer_next() != INT64_MAX && gort__timer_run(m, gort__os_now());
+}
+
+/* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there. Firing a timer
+ * may find the world being stopped, and end without a P. */
 static struct gort__g *look(struct gort__m *m)
 {
+    int64_t first = gort__load(&m->p->timers.first, RELAXED);
+    if (GORT_UNLIKELY(first != INT64_MAX)) {
+        int64_t now = gort__os_now();
+        if (first <= now)
+            gort__timer_fire(&m->p->timers, m, now);
+        if (GORT_UNLIKELY(!m->p))
+            return NULL;
+    }
     struct gort__g *g = gort__pick_local(m->p);
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(m->p, UINT32_MAX);
+    if (!g && look_at_fds(m))
+        g = gort__pick_local(m->p);
     if (!g && gort__load(&gort__sched.held_n, RELAXED))
         g = gort__held_take();
     if (!g && gort__load(&gort__sched.procs, RELAXED) > 1 && may_spin(m))
         g = steal(m);
+    if (!g && look_at_timers(m) && m->p)
+        g = gort__pick_local(m->p);
     return g;
 }
 
@@ -106,6 +143,10 @@ struct gort__g *gort__find(struct gort__m *m)
             return NULL;
         struct gort__g *g = m->handed;
         m->handed = NULL;
+        if (g == &gort__chore) {
+            g = NULL;
+            gort__chores(m);
+        }
         if (!m->p) { /* lost while the world was stopped */
             if (g)
                 gort__queue_put_and_wake(g);
@@ -116,6 +157,7 @@ struct gort__g *gort__find(struct gort__m *m)
             g = look(m);
         if (g)
             return g;
-        gort__idle(m);
+        if (m->p)
+            gort__idle(m);
     }
 }

@@ -13,7 +13,7 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
-#include "sched/timer.h"
+#include "poll/poll.h"
 #include "sched/verbs.h"
 
 #define LIMITS_EVERY  INT64_C(5000000000) /* ns between looks at the CPU limits */
@@ -43,8 +43,12 @@ void gort__deadlock_check_locked(void)
         gort__run_done_locked(0);
         return;
     }
-    if (s->plain_users || gort__timer_count())
+    if (s->plain_users || gort__timer_count() || gort__poll_pending())
         return;
+    if (s->poll_m) { /* it may hold goroutines that it is about to ready; else it comes here itself */
+        gort__poll_kick();
+        return;
+    }
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
     int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->m_count + (GORT_TSAN ? 1 : 0);
     if (total == 0 || total > ours || s->spare_coming) {
@@ -176,13 +180,16 @@ void gort__keeper_loop(void)
             return;
         if (!s->sysmon_on && gort__sysmon_start())
             created = false; /* no thread for it: tried again like the others */
-        int64_t until = gort__timer_run();
+        int64_t next = gort__timer_watch();
+        int64_t until = next > INT64_MAX - GORT_WATCH_GRACE ? INT64_MAX : next + GORT_WATCH_GRACE;
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;
         if (until > look_at)
             until = look_at;
-        gort__os_futex_wait(&s->keeper_word, seen, until);
+        if (gort__watch_publish(next, until))
+            gort__os_futex_wait(&s->keeper_word, seen, until);
+        gort__store(&s->watch_until, 0, RELAXED); /* awake: it looks before it sleeps again */
         if (created && gort__os_now() >= limits_at) {
             follow_limits();
             limits_at = gort__os_now() + LIMITS_EVERY;

@@ -9,10 +9,10 @@
  * to its signal mask or affinity must not be inherited, and creating needs memory from libc.
  *
  * Ways to wait, all on the note:
- *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while
+ *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while, or sleeps in the poller (duty.c)
  *     gort__wait_for_locked  its tied goroutine does not run; the P is with somebody else (owner.c)
  *     gort__p_regain         its goroutine runs, but the P is with somebody else (owner.c)
- * Invariants: (1) note is 2 only while its thread sleeps or is about to; (2) one wake a sleep;
+ * Invariants: (1) note is 2 or 3 only while its thread sleeps or is about to; (2) one wake a sleep;
  * (3) p->m == m exactly if m->p == p or m->next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
  */
@@ -20,12 +20,13 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
+#include "poll/poll.h"
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
 #define GUARD ((size_t)64 << 10)
 
-enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP };
+enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP, NOTE_POLLING };
 
 /* The record and the alternate signal stack: | guard | altstack | record |. */
 static size_t record_bytes(void)
@@ -125,8 +126,23 @@ void gort__m_wake(struct gort__m *m)
     uint32_t *note = &m->note;
     /* Pairs with gort__m_sleep_until. The record may be gone right after it, but for a futex
      * call on an address that nobody waits on any more, which does nothing. */
-    if (gort__xchg(note, NOTE_WOKEN, RELEASE) == NOTE_ASLEEP)
+    uint32_t was = gort__xchg(note, NOTE_WOKEN, RELEASE);
+    if (was == NOTE_ASLEEP)
         gort__os_futex_wake(note, 1);
+    else if (was == NOTE_POLLING)
+        gort__poll_kick();
+}
+
+bool gort__m_doze(struct gort__m *m)
+{
+    uint32_t none = NOTE_NONE;
+    return gort__cas(&m->note, &none, NOTE_POLLING, ACQUIRE); /* pairs with gort__m_wake */
+}
+
+bool gort__m_undoze(struct gort__m *m)
+{
+    uint32_t polling = NOTE_POLLING;
+    return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
 /* A new M, whose thread the keeper is to create. */
@@ -164,7 +180,10 @@ void gort__m_spare_locked(void)
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__m *m = s->idle_ms;
+    struct gort__m **at = &s->idle_ms;
+    if (*at && *at == s->poll_m && (*at)->link)
+        at = &(*at)->link; /* better one that does not wait for fds and timers */
+    struct gort__m *m = *at;
     bool created = !m;
     if (!m && s->held.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
         if (spinning)
@@ -172,7 +191,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
         return gort__grant_locked(p, gort__held_pop_locked());
     }
     if (m) {
-        s->idle_ms = m->link;
+        *at = m->link;
     } else {
         m = make_locked();
     }
@@ -181,7 +200,8 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return created ? NULL : m;
 }
-static void take_next_p(struct gort__m *m)
+
+void gort__m_take_next_p(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     m->p = m->next_p;
@@ -224,15 +244,21 @@ void gort__m_stop(struct gort__m *m)
     m->link = s->idle_ms;
     s->idle_ms = m;
     gort__m_found_p_locked(m); /* it has nothing to run any more */
+    bool duty = gort__duty_take_locked(m);
     gort__deadlock_check_locked();
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (duty) {
+        gort__duty(m);
+        return;
+    }
+    (void)gort__duty_wanted(); /* for one on duty who sleeps too long; after the fence of idle.c:look_again */
     int64_t patience = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
     if (!gort__m_sleep_until(m, patience)) {
         if (leave_idle(m))
             return;
         gort__m_sleep(m); /* handed a P at the last moment */
     }
-    take_next_p(m);
+    gort__m_take_next_p(m);
 }
 
 void gort__m_main(void *arg)
@@ -254,7 +280,7 @@ void gort__m_main(void *arg)
         m->spare = s->spare_coming = false;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     }
-    take_next_p(m);
+    gort__m_take_next_p(m);
     gort__schedule_loop(m);
 
     gort__os_at_thread_end(gort__entry_thread_ends, NULL);

@@ -199,7 +199,8 @@ bool gort__wait_for_locked(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     if (m->handed) { /* picked for this thread, which must not run it */
-        gort__queue_put_and_wake(m->handed);
+        if (m->handed != &gort__chore)
+            gort__queue_put_and_wake(m->handed);
         m->handed = NULL;
     }
     if (m->spinning)
@@ -250,7 +251,7 @@ void gort__p_handoff(struct gort__m *m)
         gort__m_wake(other);
     if (idle) {
         gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
-        if (gort__p_has_work())
+        if (gort__p_has_work() || gort__duty_wanted())
             gort__wake_if_idle();
     }
 }

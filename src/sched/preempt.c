@@ -73,7 +73,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         m->in_handler = false;               /* a user's handler left ours */
         gort__store(&m->inside, 0, RELEASE); /* pairs with gort__p_take_away */
     }
-    if (gort__load(&m->inside, RELAXED))
+    if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED))
         return; /* its exit looks */
     uint32_t bits = wanted(m, shadow);
     if (!bits)
@@ -186,15 +186,19 @@ void gort__preempt_thread_end(struct gort__m *m)
 
 #define FREEZE_PATIENCE (GORT_TSAN ? INT64_C(50000000) : INT64_C(1000000000)) /* ns; TSan delays signals */
 
+#define FREEZE_GRACE INT64_C(2000000)  /* ns of CPU time in which a goroutine may still call us */
+#define FREEZE_WALL  INT64_C(50000000) /* ns, if it gets no CPU */
+
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
-static bool settled(struct gort__m *m)
+static bool settled(struct gort__m *m, int64_t until)
 {
     if (!m->has_thread || !gort__load(&m->started, ACQUIRE) ||
         gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
         return true;
     if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */
         return false;
-    if (gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+    if (gort__load(&m->inside, ACQUIRE) ||
+        gort__load(&m->nested, ACQUIRE)) /* pairs with gort__leave, timer.c */
         return true;
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
     if (gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS &&
@@ -204,6 +208,12 @@ static bool settled(struct gort__m *m)
             gort__os_cpu_timer_arm(timer, 1);
         return true;
     }
+    /* Most call us, or block, in a moment, and end in a clean way. */
+    int64_t cpu = gort__os_thread_cpu(tid);
+    if (!m->cpu_at_end)
+        m->cpu_at_end = cpu + 1;
+    if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
+        return false;
     gort__add(&m->kills, 1, RELAXED);
     gort__os_thread_signal(tid, signo);
     return false;
@@ -215,9 +225,9 @@ void gort__freeze(struct gort__m *list)
     for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() < patience;) {
         all = true;
         for (struct gort__m *m = list; m; m = m->all_next)
-            all &= settled(m);
+            all &= settled(m, patience - FREEZE_PATIENCE + FREEZE_WALL);
         if (!all)
-            gort__os_nap(200000);
+            gort__os_nap(100000);
     }
 }
 

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "base/fatal.h"
+#include "poll/poll.h"
 #include "sched/switch_san.h"
-#include "sched/timer.h"
 #include "sched/verbs.h"
 
 #define MAIN_STACK ((size_t)8 << 20)
@@ -106,7 +106,9 @@ static int start(void)
     s->fuzz = s->conf.fuzz;
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
-    int err = gort__procs_resize(s->conf.maxprocs);
+    int err = gort__netpoll_open();
+    if (!err)
+        err = gort__procs_resize(s->conf.maxprocs);
     if (!err)
         err = gort__preempt_start();
     if (err)
@@ -191,7 +193,8 @@ static void bury(struct gort__m *m)
         &m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
     while (gort__load(&m->in_handler, ACQUIRE) && !gort__load(&m->frozen, ACQUIRE)) /* pair with preempt.c */
         gort__os_nap(50000);
-    if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && gort__load(&m->started, ACQUIRE)) {
+    if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && !gort__load(&m->nested, ACQUIRE) &&
+        gort__load(&m->started, ACQUIRE)) {
         if (m->block_g)
             g = m->block_g;
         if (!gort__load(&m->frozen, RELAXED))
@@ -319,7 +322,8 @@ static void teardown(void)
     size_t page = gort__os_page();
     if (GORT_TSAN)
         forget_fibers();
-    gort__timer_reset();
+    gort__timer_forget();
+    gort__poll_close();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
         gort__slab_destroy(&s->blocks[i], keep_chunk);

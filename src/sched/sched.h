@@ -15,6 +15,7 @@
 #include "sched/conf.h"
 #include "sched/g.h"
 #include "sched/runq.h"
+#include "sched/timer.h"
 
 struct gort__p;
 
@@ -89,9 +90,11 @@ struct gort__m {
     bool spare;           /* made ahead of need; its thread clears it */
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
+    bool nested;          /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
     bool in_handler;      /* waits in the signal handler; owned by the thread */
     bool delicate;        /* what the handler interrupted may hold locks of libc; owned by the thread */
     bool left;            /* it slept in the kernel when the run ended; atomic */
+    int64_t cpu_at_end;   /* its CPU clock when the run had ended; owned by the keeper */
     uint32_t frozen;      /* for good: the run is over (preempt.c); atomic, futex */
     uint8_t polite;       /* how often the handler has let the goroutine leave libc; owned by the thread */
     bool owed;            /* lost its P and counts in sched.without_p; guarded by sched.lock */
@@ -149,10 +152,12 @@ struct gort__p {
     struct gort__rand rand;
     uint64_t spawned, exited; /* atomic, written by the owner; retired Ps keep theirs */
     uint64_t switches;        /* atomic, written by the owner; for statistics */
+    uint32_t other;           /* whose timers a fair pick looks at besides its own (schedule.c) */
     struct gort__m *m;        /* who holds it; atomic, written under sched.lock, NULL: idle */
     struct gort__p *link;     /* in sched.idle_ps; guarded by sched.lock */
     uint32_t long_blocks;     /* how many announced calls in a row were long (block.c); owned by its M */
     struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
+    struct gort__heap timers GORT_ALIGNED_LINE;
 };
 
 /* Everything that is shared. The line of a field's group says who may touch it. */
@@ -179,6 +184,11 @@ struct gort__sched {
     uint32_t sysmon_word;                  /* changes when it must look; futex */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
+    /* Waiting for fds and timers: duty.c. */
+    int64_t poll_until GORT_ALIGNED_LINE; /* when the one on duty wakes; 0: nobody is; atomic */
+    int64_t watch_until;                  /* when the watch wakes; 0: it is awake; atomic */
+    int64_t polled_at;                    /* when somebody last looked for ready fds; atomic */
+
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
@@ -196,8 +206,10 @@ struct gort__sched {
     int m_count, m_next_id;
     int without_p;                         /* Ms that lost their P and may still have something to run */
     int plain_users;                       /* plain threads alive that used this run */
+    struct gort__m *poll_m;                /* sleeps in the poller, or is about to: duty.c */
+    int64_t duty_at;                       /* when it last woke; owned by poll_m */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
-    int p_made;
+    int p_made;                            /* atomic, written while the world is stopped */
 
     /* The world (world.c). */
     uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
@@ -263,8 +275,10 @@ void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes 
 void gort__attend(struct gort__m *m);  /* with inside set: does what attention asks for */
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
-void gort__schedule_loop(struct gort__m *m); /* on g0; returns when the thread is to end */
-struct gort__g *gort__pick_local(struct gort__p *p);
+void gort__schedule_loop(struct gort__m *m);         /* on g0; returns when the thread is to end */
+struct gort__g *gort__pick_local(struct gort__p *p); /* NULL: nothing is queued here */
+struct gort__g *gort__pick_next(struct gort__p *p);  /* the same, or gort__chore */
+extern struct gort__g gort__chore GORT_HIDDEN; /* picked instead of a G: timers or fds are to be seen to */
 /* These return the M that the caller is on afterwards. */
 struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
 struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g); /* to the next G, or to g0 */
@@ -301,6 +315,8 @@ void gort__p_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
 
 /* --- find.c, idle.c --------------------------------------------------------------------------- */
 struct gort__g *gort__find(struct gort__m *m); /* on g0, with a P; NULL: the thread is to end */
+#define GORT_POLL_EVERY INT64_C(50000)         /* ns between looks for ready fds while there is other work */
+void gort__chores(struct gort__m *m);          /* on g0, with a P: due timers and ready fds */
 bool gort__p_has_work(void);                   /* any P's queue, or the global one */
 void gort__idle(struct gort__m *m);            /* nothing to run: sleeps, comes back with a P or to end */
 void gort__wake_p(void);                       /* gets one more M to look for work */
@@ -347,6 +363,22 @@ static inline void gort__sysmon_poke(void) /* there may be something for it to d
         gort__sysmon_poke_slow();
 }
 
+/* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
+#define GORT_WATCH_GRACE INT64_C(4000000) /* ns that Ps have for firing a timer before the watch does */
+int gort__netpoll_open(void);             /* 0 or -errno */
+/* Readies those whose fds are ready; deadline as in poll.h. How many. m NULL or without a P: for the global queue. */
+uint32_t gort__netpoll(struct gort__m *m, int64_t deadline);
+struct gort__glist gort__netpoll_look(int64_t deadline); /* the same, but the caller readies them */
+bool gort__duty_take_locked(
+    struct gort__m *m);             /* m, in idle_ms, is on duty from now on. False: nobody needs to be */
+void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
+/* After a full fence: somebody should be on duty, and nobody is. Wakes one that sleeps too long. */
+bool gort__duty_wanted(void);
+void gort__duty_notice(struct gort__m *m,
+                       int64_t when); /* a timer became the first of its heap; after its unlock */
+/* The watch, before it sleeps: false: there is an earlier timer than next. */
+bool gort__watch_publish(int64_t next, int64_t until);
+
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
@@ -356,6 +388,10 @@ void gort__m_sleep(struct gort__m *m);
 void gort__m_sleep_again(struct gort__m *m); /* the same when it may have been left before its end */
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
 void gort__m_wake(struct gort__m *m);
+bool gort__m_doze(struct gort__m *m); /* before a sleep in the poller; false: woken already */
+bool gort__m_undoze(
+    struct gort__m *m); /* after it; false: it was woken, and gort__m_sleep says so once more */
+void gort__m_take_next_p(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);

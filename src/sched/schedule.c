@@ -13,23 +13,50 @@
  *
  * Fairness: every 61st pick looks at `next` last, and at the global queue and the ring first, in
  * turns; so neither a full ring, nor a global queue that never empties, nor two goroutines that
- * ready each other for ever (through `next`, which inherits the time slice) keep others from running.
+ * ready each other for ever (through `next`, which inherits the time slice) keep others from running. It is also when
+ * timers that are due and fds that are ready get their turn although there is work.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g.
  * Threads: each function by an M for itself, inside.
  */
 #include "base/fatal.h"
 #include "mem/sanitize.h"
+#include "poll/poll.h"
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
 #define FAIR_EVERY 61
 
-static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
+/* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find without a look
+ * of its own on the way. Timers cannot be fired right where the pick is: locks of the one who stops are
+ * released by its commit only. */
+struct gort__g gort__chore = {.flags = GORT_G_BOUND};
+
+/* Whether timers are due on this P or on another one (all in turn), or it is time to look for ready fds. The clock costs
+ * more than a switch: it is asked every 61st pick, and only when there is something to wait for. */
+static bool chores_wait(struct gort__p *p)
+{
+    struct gort__sched *s = &gort__sched;
+    if (++p->other >= (uint32_t)gort__load(&s->p_made, RELAXED))
+        p->other = 0;
+    const struct gort__p *other = gort__load(&s->ps[p->other], ACQUIRE); /* pairs with proc.c:make */
+    int64_t first = gort__load(&p->timers.first, RELAXED), their = gort__load(&other->timers.first, RELAXED);
+    bool poll = gort__poll_pending() && !gort__load(&s->poll_until, RELAXED);
+    if (first > their)
+        first = their;
+    if (GORT_LIKELY(first == INT64_MAX && !poll))
+        return false;
+    int64_t now = gort__os_now();
+    return first <= now || (poll && now - gort__load(&s->polled_at, RELAXED) >= GORT_POLL_EVERY);
+}
+
+static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
     p->turn = FAIR_EVERY;
     if (GORT_UNLIKELY(gort__sched.fuzz))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
+    if (chores && chores_wait(p))
+        return &gort__chore;
     struct gort__g *g = NULL;
     gort__p_new_slice(p);
     p->ring_first = !p->ring_first;
@@ -44,10 +71,11 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p)
     return g ? g : gort__runq_get_next(&p->runq);
 }
 
-static inline struct gort__g *pick(struct gort__p *p)
+/* chores: gort__chore may come back too. */
+static inline struct gort__g *pick(struct gort__p *p, bool chores)
 {
     if (GORT_UNLIKELY(--p->turn == 0))
-        return pick_fair(p);
+        return pick_fair(p, chores);
     bool alone = gort__alone();
     struct gort__g *g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
     if (g)
@@ -57,9 +85,14 @@ static inline struct gort__g *pick(struct gort__p *p)
     return g;
 }
 
+struct gort__g *gort__pick_next(struct gort__p *p)
+{
+    return pick(p, true);
+}
+
 struct gort__g *gort__pick_local(struct gort__p *p)
 {
-    return pick(p);
+    return pick(p, false);
 }
 
 /* A G that first runs gets its stack now; false when there is no memory. */
@@ -139,7 +172,7 @@ struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
     struct gort__g *next = NULL;
     gort__arch_save_control(&g->ctx);
     if (GORT_LIKELY(!m->locked_g && !gort__m_wanted(m))) {
-        next = pick(m->p);
+        next = pick(m->p, true);
         if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
             m->handed = next;
             next = NULL;
@@ -235,7 +268,7 @@ struct gort__m *gort__yield(struct gort__m *m)
     bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
     if (GORT_UNLIKELY(m->locked_g != NULL))
         return yield_locked(m, g, queued);
-    next = pick(m->p);
+    next = pick(m->p, true);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
     gort__p_new_slice(m->p);

@@ -10,12 +10,13 @@
  *                                                            has not slept since the slice began
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while somebody waits. When all Ps are idle it sleeps until one is not.
+ * most while somebody waits. While no P goes on it also sees to timers and fds. When all Ps are idle it sleeps until one is not.
  * Threads: one; poke by anybody.
  */
 #include <errno.h>
 
 #include "base/fatal.h"
+#include "poll/poll.h"
 #include "sched/verbs.h"
 
 #define US             INT64_C(1000)
@@ -129,8 +130,8 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
-/* True: something was done. */
-static bool look_at(struct gort__p *p, int64_t now, int waiting)
+/* True: something was done. *stuck becomes false when its P has gone on to another time slice. */
+static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck)
 {
     struct gort__watch *w = &p->watch;
     struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
@@ -140,6 +141,7 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting)
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now, .cpu = -1};
         if (m)
             w->block_seq = gort__load(&m->block_seq, RELAXED);
+        *stuck = false;
         return false;
     }
     bool same = switches == w->switches;
@@ -154,6 +156,17 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting)
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
+
+/* No P is idle, and none has gone on since the last tick: timers and fds are left to us. True: something was ready. */
+static bool see_to_events(int64_t now)
+{
+    bool did = gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
+    if (gort__timer_next() <= now) {
+        gort__timer_watch();
+        did = true;
+    }
+    return did;
+}
 
 /* All Ps are idle: sleeps until one is not. */
 static bool all_idle(void)
@@ -179,22 +192,26 @@ static void loop(void *unused)
     gort__os_thread_precise();
     while (!gort__load(&mon.quit, ACQUIRE)) {                 /* pairs with gort__sysmon_stop */
         uint32_t seen = gort__load(&s->sysmon_word, ACQUIRE); /* pairs with gort__sysmon_poke_slow */
-        bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false;
+        bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p;
         int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
         int64_t now = gort__os_now();
         int n = gort__load(&s->procs, RELAXED);
         for (int i = 0; i < n; i++)
-            busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting); /* pairs with proc.c */
+            busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck); /* pairs with proc.c */
+        if (stuck)
+            busy |= see_to_events(now);
         rounds = busy ? 0 : rounds + 1;
         if (busy)
             tick = TICK_MIN;
         else if (rounds > PATIENT_ROUNDS && tick < TICK_MAX)
             tick *= 2;
-        if (waiting != NOBODY && tick > TICK_WAITING)
+        if ((waiting != NOBODY || (stuck && gort__poll_pending())) && tick > TICK_WAITING)
             tick = TICK_WAITING;
         if (tick > TICK_MAX)
             tick = TICK_MAX;
-        int64_t until = now + tick;
+        int64_t until = now + tick, next = gort__timer_next();
+        if (stuck && next < until)
+            until = next > now ? next : now;
         if (all_idle())
             until = INT64_MAX, tick = TICK_MIN, rounds = 0;
         else if (tick > TICK_WAITING)

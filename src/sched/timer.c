@@ -1,162 +1,479 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.c - something to do at a time.
+ * timer.c - something to do at a time: one 4-ary heap a P.
  *
- * Why: one 4-ary heap under one lock, served by the keeper, which sleeps until the first of them.
+ * Why: setting and taking back are the common operations, firing is rare: most deadlines are not reached. So a timer
+ * goes to the heap of the P that sets it, whose lock nobody else wants; threads without a P use that of P 0.
+ * Taking back only marks (lazy deletion): finding the entry in the middle would need back-pointers, and sifting would
+ * then write to a cold timer at each step. For the same reason setting to a later time only notes it; the entry stays
+ * where it is and is put right when it comes up. An earlier time is a new entry.
  * Four children a node make the heap half as deep as two, and a node's children share a line.
- * An entry keeps the time beside the pointer, so sifting does not touch the timers themselves.
  *
- * Invariants: (1) heap[i].when <= heap[4i+1 .. 4i+4].when; (2) t->index - 1 is the place of t;
- * (3) `firing` is the timer whose function runs, outside the lock: del waits for it.
- * Threads: set and del by anybody inside, in parallel with run by the keeper.
+ *     struct gort__timer (a stack, an object)      node (slab)                      entry of the heap
+ *         node, seq, run            ------------>  when, fn, arg, seq, state  <---  when, node
+ *
+ * Lifetime. The heap knows nodes only, never the caller's struct, so that may be gone right after it was taken back.
+ * A node belongs to one heap for ever: it goes from its free list to its entries and back, always under its lock,
+ * and seq counts these uses. A timer remembers the seq of its own: a different one means that it has fired and is
+ * over. Nodes stay mapped until the end of the run, and `run` tells when that was, so a stale look is harmless.
+ *
+ *     FREE --set--> PENDING --time--> FIRING --fn returned--> FREE        (fn NULL: straight to FREE, under the lock)
+ *                      '---del---> DEAD --comes up, or the heap is swept--> FREE
+ *
+ * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a waiter
+ * takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was claimed.
+ *
+ * Ps that go out of use keep their heaps: whoever looks at all heaps looks at those of all Ps ever made. So changing
+ * maxprocs moves no timer and can lose none.
+ * Only the monotonic clock is asked (gort__os_now): setting the wall clock changes nothing, and time in suspend does
+ * not count.
+ *
+ * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= node->when; (3) the first entry is not
+ * dead and its time is right, so `first` wakes nobody for nothing; (4) at most a quarter of the entries (and 64) are
+ * dead; (5) live is the number of PENDING nodes. In debug builds sweeping checks (1).
+ * Threads: set, del and fire by anybody inside, in parallel.
  */
 #include "sched/timer.h"
 
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/sched.h"
+#include "sched/verbs.h"
 
-struct entry {
-    int64_t when;
-    struct gort__timer *timer;
+#define ROOM_MIN   256 /* a page of entries */
+#define DEAD_MOST  64  /* so many dead entries are left alone */
+#define CROWD      256 /* pending on one P */
+#define BATCH      128 /* goroutines that are readied at a time */
+#define NODES_MOST 64  /* taken from the slab at a time */
+
+enum { FREE, PENDING, FIRING, DEAD };
+
+struct gort__timer_node {
+    int64_t when; /* guarded by heap->lock, as all but seq and heap */
+    void (*fn)(void *);
+    union {
+        void *arg;
+        struct gort__timer_node *link; /* FREE: the next in heap->free */
+    };
+    uint64_t seq; /* atomic, written under lock */
+    struct gort__heap *heap;
+    uint32_t state;
 };
 
-static struct {
-    struct gort__lock lock;     /* rank GORT_RANK_TIMER */
-    struct entry *heap;         /* guarded by lock */
-    uint32_t n, room;           /* guarded by lock; n also atomic, for the deadlock detector */
-    struct gort__timer *firing; /* atomic, written under lock */
-} timers;
+static struct gort__slab nodes = {.object = sizeof(struct gort__timer_node)};
+static uint32_t fired; /* counts the ends of gort__timer_fire; atomic */
 
-static void place(uint32_t i, struct entry e)
+static void lock(struct gort__heap *h)
 {
-    timers.heap[i] = e;
-    e.timer->index = i + 1;
+    gort__lock_take(&h->lock, GORT_RANK_TIMER);
 }
 
-static void sift_up(uint32_t i, struct entry e)
+static void unlock(struct gort__heap *h)
 {
-    while (i > 0 && timers.heap[(i - 1) / 4].when > e.when) {
-        place(i, timers.heap[(i - 1) / 4]);
-        i = (i - 1) / 4;
-    }
-    place(i, e);
+    gort__lock_drop(&h->lock, GORT_RANK_TIMER);
 }
 
-static void sift_down(uint32_t i, struct entry e)
+/* --- the heap; all with its lock held ---------------------------------------------------------- */
+
+static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
+{
+    for (; i > 0 && h->entry[(i - 1) / 4].when > e.when; i = (i - 1) / 4)
+        h->entry[i] = h->entry[(i - 1) / 4];
+    h->entry[i] = e;
+}
+
+static void sift_down(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
 {
     for (;;) {
-        uint32_t first = 4 * i + 1, best = first;
-        if (first >= timers.n)
+        uint32_t first = 4 * i + 1, best = first, end = first + 4 < h->n ? first + 4 : h->n;
+        if (first >= h->n)
             break;
-        for (uint32_t c = first + 1; c < first + 4 && c < timers.n; c++)
-            if (timers.heap[c].when < timers.heap[best].when)
+        for (uint32_t c = first + 1; c < end; c++)
+            if (h->entry[c].when < h->entry[best].when)
                 best = c;
-        if (timers.heap[best].when >= e.when)
+        if (h->entry[best].when >= e.when)
             break;
-        place(i, timers.heap[best]);
+        h->entry[i] = h->entry[best];
         i = best;
     }
-    place(i, e);
+    h->entry[i] = e;
 }
 
-static void remove_locked(struct gort__timer *t)
+static bool resize(struct gort__heap *h, uint32_t room)
 {
-    uint32_t i = t->index - 1;
-    t->index = 0;
-    gort__store(&timers.n, timers.n - 1, RELEASE); /* pairs with gort__timer_count */
-    if (i == timers.n)
-        return;
-    struct entry moved = timers.heap[timers.n];
-    if (i > 0 && timers.heap[(i - 1) / 4].when > moved.when)
-        sift_up(i, moved);
-    else
-        sift_down(i, moved);
-}
-
-static bool grow_locked(void)
-{
-    uint32_t room = timers.room ? timers.room * 2 : 256;
-    struct entry *heap = gort__os_vm_map(room * sizeof *heap, gort__os_page());
-    if (!heap)
+    struct gort__timer_entry *entry = gort__os_vm_map(room * sizeof *entry, gort__os_page());
+    if (!entry)
         return false;
-    for (uint32_t i = 0; i < timers.n; i++)
-        heap[i] = timers.heap[i];
-    if (timers.heap)
-        gort__os_vm_unmap(timers.heap, timers.room * sizeof *heap);
-    timers.heap = heap;
-    timers.room = room;
+    for (uint32_t i = 0; i < h->n; i++)
+        entry[i] = h->entry[i];
+    if (h->entry)
+        gort__os_vm_unmap(h->entry, h->room * sizeof *entry);
+    h->entry = entry;
+    h->room = room;
     return true;
 }
 
+/* Gives memory back when an eighth would do; half of what is left is free then, so it does not come at once again. */
+static void shrink(struct gort__heap *h)
+{
+    uint32_t room = h->room;
+    while (room > ROOM_MIN && h->n < room / 8)
+        room /= 4;
+    room = room < ROOM_MIN ? ROOM_MIN : room;
+    if (room < h->room)
+        (void)resize(h, room); /* no memory: later */
+}
+
+static struct gort__timer_node *node_get(struct gort__heap *h)
+{
+    if (!h->free) {
+        size_t got;
+        struct gort__timer_node *fresh = gort__slab_carve(&nodes, NODES_MOST, &got);
+        for (size_t i = 0; fresh && i < got; i++) {
+            fresh[i].heap = h;
+            fresh[i].link = h->free;
+            h->free = &fresh[i];
+        }
+    }
+    struct gort__timer_node *node = h->free;
+    if (node)
+        h->free = node->link;
+    return node;
+}
+
+static void node_put(struct gort__heap *h, struct gort__timer_node *node)
+{
+    node->state = FREE;
+    node->link = h->free;
+    h->free = node;
+    gort__store(&node->seq, node->seq + 1, RELEASE); /* pairs with take_back */
+}
+
+static void pop(struct gort__heap *h)
+{
+    struct gort__timer_entry last = h->entry[--h->n];
+    if (h->n)
+        sift_down(h, 0, last);
+}
+
+/* Makes the first entry one that counts, and tells everybody when it is due. */
+static void settle(struct gort__heap *h)
+{
+    while (h->n) {
+        struct gort__timer_entry e = h->entry[0];
+        if (e.node->state == DEAD) {
+            pop(h);
+            node_put(h, e.node);
+            h->dead--;
+        } else if (e.node->when > e.when) {
+            sift_down(h, 0, (struct gort__timer_entry){e.node->when, e.node});
+        } else {
+            break;
+        }
+    }
+    gort__store(&h->first, h->n ? h->entry[0].when : INT64_MAX,
+                RELEASE); /* pairs with the second look of duty.c */
+}
+
+/* Drops all dead entries, puts the others right, and rebuilds. */
+static GORT_NOINLINE void sweep(struct gort__heap *h)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        struct gort__timer_node *node = h->entry[i].node;
+        if (node->state == DEAD)
+            node_put(h, node);
+        else
+            h->entry[n++] = (struct gort__timer_entry){node->when, node};
+    }
+    h->n = n;
+    h->dead = 0;
+    for (uint32_t i = n / 4 + 1; i-- > 0;)
+        if (i < n)
+            sift_down(h, i, h->entry[i]);
+    for (uint32_t i = 1; GORT_CHECKS && i < n; i++)
+        gort__check(h->entry[(i - 1) / 4].when <= h->entry[i].when);
+    shrink(h);
+}
+
+/* --- setting and taking back ------------------------------------------------------------------- */
+
 int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg)
 {
-    gort__lock_take(&timers.lock, GORT_RANK_TIMER);
-    gort__check(t->index == 0);
-    if (timers.n == timers.room && !grow_locked()) {
-        gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
+    struct gort__m *m = gort__m_self();
+    struct gort__p *p = m->p ? m->p
+                             : gort__load(&gort__sched.ps[0],
+                                          ACQUIRE); /* pairs with proc.c; never goes out of use */
+    struct gort__heap *h = &p->timers;
+    if (when < 1)
+        when = 1; /* 0 stands for nobody in duty.c */
+    lock(h);
+    struct gort__timer_node *node = h->n < h->room || resize(h, h->room ? h->room * 2 : ROOM_MIN)
+                                        ? node_get(h)
+                                        : NULL;
+    if (!node) {
+        unlock(h);
         return -ENOMEM;
     }
-    t->when = when;
-    t->fn = fn;
-    t->arg = arg;
-    bool first = timers.n == 0 || when < timers.heap[0].when;
-    gort__store(&timers.n, timers.n + 1, RELAXED);
-    sift_up(timers.n - 1, (struct entry){when, t});
-    gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
+    node->when = when;
+    node->fn = fn;
+    node->arg = arg;
+    node->state = PENDING;
+    *t = (struct gort__timer){node, node->seq, gort__load(&gort__sched.run, RELAXED)};
+    gort__store(&h->live, h->live + 1, RELEASE); /* pairs with gort__timer_count */
+    sift_up(h, h->n++, (struct gort__timer_entry){when, node});
+    bool first = when < gort__load(&h->first, RELAXED);
     if (first)
-        gort__keeper_wake();
+        gort__store(&h->first, when, RELEASE); /* pairs with the second look of duty.c */
+    unlock(h);
+    if (first)
+        gort__duty_notice(m, when);
     return 0;
+}
+
+/* A pending timer's node is not wanted any more. Called with the lock held. */
+static void kill_locked(struct gort__heap *h, struct gort__timer_node *node)
+{
+    node->state = DEAD;
+    h->dead++;
+    gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
+    if (h->entry[0].node == node) {
+        settle(h);
+        if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
+            shrink(h);
+    } else if (GORT_UNLIKELY(h->dead > DEAD_MOST && h->dead > h->n / 4)) {
+        sweep(h);
+    }
+}
+
+/* The node of a timer that has not been over already, its heap locked; else NULL. */
+static struct gort__timer_node *lock_node(const struct gort__timer *t)
+{
+    struct gort__timer_node *node = t->node;
+    if (!node || t->run != gort__load(&gort__sched.run, RELAXED))
+        return NULL;
+    if (gort__load(&node->seq, ACQUIRE) != t->seq) /* pairs with node_put */
+        return NULL;
+    lock(node->heap);
+    if (node->seq == t->seq)
+        return node;
+    unlock(node->heap);
+    return NULL;
+}
+
+/* True: it was pending. Else *busy is the node if its function runs right now. */
+static bool take_back(struct gort__timer *t, struct gort__timer_node **busy)
+{
+    struct gort__timer_node *node = lock_node(t);
+    t->node = NULL;
+    *busy = NULL;
+    if (!node)
+        return false;
+    bool pending = node->state == PENDING;
+    if (pending)
+        kill_locked(node->heap, node);
+    else
+        *busy = node;
+    unlock(node->heap);
+    return pending;
+}
+
+bool gort__timer_cancel(struct gort__timer *t)
+{
+    struct gort__timer_node *busy;
+    return take_back(t, &busy);
 }
 
 void gort__timer_del(struct gort__timer *t)
 {
-    gort__lock_take(&timers.lock, GORT_RANK_TIMER);
-    if (t->index)
-        remove_locked(t);
-    gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
-    while (GORT_UNLIKELY(gort__load(&timers.firing, ACQUIRE) == t)) /* pairs with gort__timer_run */
+    struct gort__timer_node *busy;
+    struct gort__m *m = gort__m_self(), *entered = NULL;
+    if (!t->node)
+        return;
+    if (!m ||
+        !gort__load(&m->inside, RELAXED)) { /* an object is freed: keeps the run from ending meanwhile */
+        entered = gort__enter();
+        if (!entered)
+            return; /* no run, no timers */
+    }
+    take_back(t, &busy);
+    while (busy && gort__load(&busy->seq, ACQUIRE) == t->seq) /* pairs with node_put */
         gort__os_thread_yield();
+    if (entered)
+        gort__leave(entered);
 }
 
-int64_t gort__timer_run(void)
+bool gort__timer_later(struct gort__timer *t, int64_t when)
+{
+    struct gort__timer_node *node = lock_node(t);
+    if (!node)
+        return false;
+    struct gort__heap *h = node->heap;
+    bool can = node->state == PENDING && when >= node->when;
+    if (can) {
+        node->when = when;
+        if (h->entry[0].node == node)
+            settle(h);
+    }
+    unlock(h);
+    return can;
+}
+
+/* --- firing ------------------------------------------------------------------------------------ */
+
+/* The first entry's time has come: out of the heap. Called with the lock held. */
+static struct gort__timer_node *take_first(struct gort__heap *h)
+{
+    struct gort__timer_node *node = h->entry[0].node;
+    gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
+    pop(h);
+    settle(h);
+    return node;
+}
+
+/* Calls the function of a node. The lock is held before and after, not meanwhile. What it calls may be public, and
+ * bracketed by enter and leave: afterwards this thread is inside again. */
+static void call_locked(struct gort__heap *h, struct gort__m *m, struct gort__timer_node *node)
+{
+    node->state = FIRING;
+    unlock(h);
+    gort__store(&m->nested, true, RELAXED); /* a signal handler sees that it is inside all the time */
+    node->fn(node->arg);
+    gort__store(&m->inside, 1, RELAXED);
+    gort__store(&m->nested, false, RELEASE); /* pairs with world.c:all_stopped */
+    gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
+    if (gort__m_wanted(m))
+        gort__attend(m);
+    lock(h);
+    node_put(h, node);
+}
+
+/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other. */
+static void ready(struct gort__m *m, struct gort__glist woken)
+{
+    struct gort__g *g = woken.first;
+    if (woken.n == 1 && m->p && !(g->flags & GORT_G_THREAD) && gort__runq_empty(&m->p->runq)) {
+        gort__g_set(g, GORT_G_RUNNABLE);
+        gort__p_put(m->p, g);
+    } else if (woken.n) {
+        gort__ready_list(m, woken);
+    }
+}
+
+uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
+{
+    uint32_t n = 0;
+    struct gort__glist woken = {0};
+    gort__add(&h->firing, 1, ACQ_REL); /* pairs with gort__timer_count */
+    lock(h);
+    for (; h->n && h->entry[0].when <= now; n++) {
+        struct gort__timer_node *node = take_first(h);
+        struct gort__g *g = node->arg;
+        if (node->fn) {
+            call_locked(h, m, node);
+            continue;
+        }
+        if (gort__claim(g)) {
+            g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
+            gort__glist_add(&woken, g);
+        }
+        node_put(h, node);
+        if (woken.n == BATCH) {
+            unlock(h);
+            gort__ready_list(m, woken);
+            woken = (struct gort__glist){0};
+            lock(h);
+        }
+    }
+    if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
+        shrink(h);
+    unlock(h);
+    ready(m, woken);
+    gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
+    gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
+    return n;
+}
+
+static int made(void)
+{
+    return gort__load(&gort__sched.p_made, ACQUIRE); /* pairs with proc.c:make */
+}
+
+static struct gort__heap *heap_of(int i)
+{
+    return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
+}
+
+uint32_t gort__timer_run(struct gort__m *m, int64_t now)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < made(); i++)
+        if (gort__load(&heap_of(i)->first, RELAXED) <= now)
+            n += gort__timer_fire(heap_of(i), m, now);
+    return n;
+}
+
+int64_t gort__timer_next(void)
 {
     int64_t next = INT64_MAX;
-    while (gort__load(&timers.n, RELAXED)) {
-        int64_t now = gort__os_now();
-        gort__lock_take(&timers.lock, GORT_RANK_TIMER);
-        struct gort__timer *t = timers.n ? timers.heap[0].timer : NULL;
-        next = t ? timers.heap[0].when : INT64_MAX;
-        if (!t || next > now) {
-            gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
-            return next;
-        }
-        void (*fn)(void *) = t->fn;
-        void *arg = t->arg;
-        gort__store(&timers.firing, t, RELAXED); /* before the count goes down: see gort__timer_count */
-        remove_locked(t);
-        gort__lock_drop(&timers.lock, GORT_RANK_TIMER);
-        fn(arg);
-        gort__store(&timers.firing, NULL, RELEASE); /* pairs with gort__timer_del */
-        next = INT64_MAX;
+    for (int i = 0; i < made(); i++) {
+        int64_t first = gort__load(&heap_of(i)->first, RELAXED);
+        if (first < next)
+            next = first;
     }
     return next;
 }
 
-uint32_t gort__timer_count(void)
+bool gort__timer_crowd(void)
 {
-    uint32_t n = gort__load(
-        &timers.n, ACQUIRE); /* first: one that left the heap is in firing; pairs with remove_locked */
-    return n + (gort__load(&timers.firing, RELAXED) != NULL);
+    for (int i = 0; i < made(); i++)
+        if (gort__load(&heap_of(i)->live, RELAXED) >= CROWD)
+            return true;
+    return false;
 }
 
-void gort__timer_reset(void)
+int64_t gort__timer_watch(void)
 {
-    for (uint32_t i = 0; i < timers.n; i++)
-        timers.heap[i].timer->index = 0;
-    if (timers.heap)
-        gort__os_vm_unmap(timers.heap, timers.room * sizeof *timers.heap);
-    timers.heap = NULL;
-    timers.n = timers.room = 0;
+    int64_t next = gort__timer_next();
+    if (next == INT64_MAX || !gort__timer_run(gort__m_self(), gort__os_now()))
+        return next;
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__deadlock_check_locked(); /* they may have been what others did not want to give up for */
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    return gort__timer_next();
+}
+
+/*
+ * Who fires is counted in `firing` before a timer leaves `live` and until its goroutine is in a queue, or until it is
+ * set again: perhaps in a heap that was looked at before. Then `fired` has changed meanwhile.
+ */
+uint32_t gort__timer_count(void)
+{
+    for (;;) {
+        uint32_t n = 0, before = gort__load(&fired, ACQUIRE); /* pairs with gort__timer_fire */
+        for (int i = 0; i < made(); i++)
+            n += gort__load(&heap_of(i)->live, ACQUIRE); /* pairs with take_first */
+        for (int i = 0; i < made(); i++)
+            n += gort__load(&heap_of(i)->firing, ACQUIRE); /* pairs with gort__timer_fire */
+        if (n || gort__load(&fired, ACQUIRE) == before)    /* pairs with gort__timer_fire */
+            return n;
+    }
+}
+
+/* --- runs -------------------------------------------------------------------------------------- */
+
+void gort__timer_heap_init(struct gort__heap *h)
+{
+    h->first = INT64_MAX;
+}
+
+void gort__timer_forget(void)
+{
+    for (int i = 0; i < made(); i++) {
+        struct gort__heap *h = heap_of(i);
+        if (h->entry)
+            gort__os_vm_unmap(h->entry, h->room * sizeof *h->entry);
+        *h = (struct gort__heap){.first = INT64_MAX};
+    }
+    gort__slab_destroy(&nodes, NULL);
 }

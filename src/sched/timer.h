@@ -1,30 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.h - something to do at a time: the verbs for the rooms above.
+ * timer.h - something to do at a time: the verbs for the rooms above, and the heap that each P has.
  */
 #ifndef GORT_SRC_SCHED_TIMER_H
 #define GORT_SRC_SCHED_TIMER_H
 
-#include "base/compiler.h"
+#include "mem/lock.h"
 
-/* Zero-valid. May live on a stack that is left after gort__timer_del. */
+struct gort__m;
+struct gort__timer_node;
+
+/* Zero-valid. May live on a stack that is left after gort__timer_del: the heap does not know it. Its owner sees to
+ * it that calls for one timer do not overlap. */
 struct gort__timer {
-    int64_t when;
-    void (*fn)(void *arg); /* called inside, on a thread that holds no runtime lock; must not park */
-    void *arg;
-    uint32_t index; /* its place in the heap plus one; 0: not in it */
+    struct gort__timer_node *node; /* NULL: never set, or taken back */
+    uint64_t seq;                  /* which use of the node was this one's */
+    uint64_t run;                  /* which run it was set in: nodes end with it */
 };
 
-/* Calls fn(arg) once when `when` (monotonic) has come. The timer is not pending. 0 or -ENOMEM. Inside. */
+/*
+ * Calls fn(arg) once when `when` (monotonic) has come: inside, on a thread that holds no runtime lock; it must not
+ * park. fn NULL: arg is a goroutine (or plain thread) with an armed wait, which ends with -ETIMEDOUT unless somebody
+ * else has claimed it. The timer is not pending. 0 or -ENOMEM. Inside, in a run.
+ */
 int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg);
-/* Takes it back. When it returns fn is not running and will not be called. Inside; not from fn. */
+/* Takes it back. When it returns fn is not running and will not be called. Any thread; not from fn. */
 void gort__timer_del(struct gort__timer *t);
+/* The same without waiting for a call that is under way. True: fn will not be called. Inside. */
+bool gort__timer_cancel(struct gort__timer *t);
+/* Sets a pending one to a later time. False: it is not pending, or that is earlier; nothing has changed. Inside. */
+bool gort__timer_later(struct gort__timer *t, int64_t when);
 
-/* The keeper's half: fires what is due; returns when to look again (INT64_MAX: nothing is pending). */
-int64_t gort__timer_run(void);
-/* How many are pending. */
+/* --- for the search for work (find.c, duty.c) and the watch ------------------------------------ */
+
+struct gort__timer_entry {
+    int64_t when;
+    struct gort__timer_node *node;
+};
+
+/* A P's timers; see timer.c. */
+struct gort__heap {
+    struct gort__lock lock; /* rank GORT_RANK_TIMER; guards all but what is atomic */
+    uint32_t live;          /* pending ones; atomic, written under lock */
+    uint32_t firing;        /* threads that fire some right now; atomic */
+    uint32_t n, room, dead; /* entries; places for them; entries whose timer was taken back */
+    int64_t first;          /* when the first is due, INT64_MAX: there is none; atomic, written under lock */
+    struct gort__timer_entry *entry;
+    struct gort__timer_node *free; /* unused nodes that belong to this heap */
+};
+
+/* Fires what is due on any P. How many. Inside, not on a goroutine's stack. */
+uint32_t gort__timer_run(struct gort__m *m, int64_t now);
+/* The same for one heap. */
+uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now);
+/* When the first of all timers is due; INT64_MAX: there is none. No lock: exact but for who sets one meanwhile. */
+int64_t gort__timer_next(void);
+/* So many are pending on some P that waking for each of them would cost too much. */
+bool gort__timer_crowd(void);
+/* For a thread without a P that sees to timers when no P does: fires whatever is due, returns gort__timer_next(). */
+int64_t gort__timer_watch(void);
+/* How many are pending or just fired. Exact when no goroutine runs. */
 uint32_t gort__timer_count(void);
-/* The end of a run: forgets all. */
-void gort__timer_reset(void);
+/* A new P's heap; the end of a run, which forgets all. */
+void gort__timer_heap_init(struct gort__heap *h);
+void gort__timer_forget(void);
 
 #endif

@@ -21,7 +21,6 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/timer.h"
 #include "sched/scope.h"
 
 void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
@@ -47,15 +46,6 @@ struct gort__alarm {
     struct gort__timer timer;
 };
 
-static void ring(void *arg)
-{
-    struct gort__g *g = arg;
-    if (gort__claim(g)) {
-        g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
-        gort__ready(gort__m_self(), g);
-    }
-}
-
 static bool commit_arm(struct gort__g *g, void *arg)
 {
     struct gort__alarm *a = arg;
@@ -64,7 +54,7 @@ static bool commit_arm(struct gort__g *g, void *arg)
     int err = 0;
     gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
     if (a->deadline != GORT_FOREVER)
-        err = gort__timer_set(&a->timer, a->deadline, ring, g);
+        err = gort__timer_set(&a->timer, a->deadline, NULL, g);
     if (!err && a->scope.scope)
         err = gort__scope_wait_begin(&a->scope, g);
     bool waits = !err || !gort__claim(g);

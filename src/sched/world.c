@@ -53,7 +53,8 @@ static bool all_stopped(struct gort__m *self)
     for (struct gort__m *m = s->all_ms; m && all; m = m->all_next) {
         bool holds_p = m->p || m->next_p;
         if (m != self && holds_p && !m->stopped &&
-            gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
+            (gort__load(&m->inside, ACQUIRE) ||
+             gort__load(&m->nested, ACQUIRE))) /* pairs with gort__leave, timer.c */
             all = false;
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);

@@ -70,15 +70,16 @@ gort_chan *gort_ticker_chan(gort_ticker *t)
     return t->ch;
 }
 
-/* No tick is under way afterwards, and none waits in the channel. Inside. */
+/* No tick is under way afterwards, and none waits in the channel. */
 static void stop(gort_ticker *t)
 {
     int64_t old;
     struct gort__m *held = gort__hold();
     gort__lock_take(&t->lock, GORT_RANK_NONE);
     t->stopped = true;
+    struct gort__timer last = t->heap; /* a copy: somebody else may start it again meanwhile */
     gort__lock_drop(&t->lock, GORT_RANK_NONE);
-    gort__timer_del(&t->heap);
+    gort__timer_del(&last);
     gort__unhold(&held);
     while (gort_chan_recv_until(t->ch, &old, GORT_TRY) == 1)
         ;
@@ -93,8 +94,11 @@ void gort_ticker_reset(gort_ticker *t, int64_t period)
     gort__lock_take(&t->lock, GORT_RANK_NONE);
     t->period = period;
     t->when = gort_in(period);
-    t->stopped = false;
-    arm_locked(t);
+    if (m &&
+        t->stopped) { /* else there is no run to tick in; or another reset came in between, whose timer then goes on */
+        t->stopped = false;
+        arm_locked(t);
+    }
     gort__lock_drop(&t->lock, GORT_RANK_NONE);
     if (m)
         gort__leave(m);

@@ -10,9 +10,12 @@
  *     IDLE --new, reset--> PENDING --time--> STARTED --begins--> PENDING or IDLE, with calls == 1
  *      ^-------------------- stop, reset -------'
  *
- * Invariants: (1) PENDING exactly while it is in the scheduler's heap; (2) turn changes with every stop and reset; (3)
- * the record lives as long as it has references: its owner's, and one for each started call.
- * Threads: any; fire by whoever runs the heap of timers.
+ * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time it was
+ * fired for is not, or not yet, the current setting's.
+ * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) turn
+ * changes with every stop and reset; (3) the record lives as long as it has references: its owner's, one while it is
+ * set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
+ * Threads: any; fire by whoever sees to due timers.
  */
 #include <errno.h>
 
@@ -27,11 +30,12 @@ enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
     struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
-    uint32_t refs;          /* atomic */
+    uint32_t refs;          /* atomic, written under lock */
     int state;
     uint32_t turn;
     uint32_t calls;  /* that are running now */
     uint64_t caller; /* the goroutine of the last of them */
+    uint64_t run;    /* in which it was started */
     int64_t when, period;
     void (*fn)(void *);
     void *arg;
@@ -42,6 +46,12 @@ struct gort_timer {
 static void lock(gort_timer *t)
 {
     gort__lock_take(&t->lock, GORT_RANK_SYNC);
+    if (GORT_UNLIKELY(t->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
+        t->run = gort__load(&gort__sched.run, RELAXED);
+        t->state = IDLE;
+        t->calls = 0;
+        gort__store(&t->refs, 1, RELAXED);
+    }
 }
 
 static void unlock(gort_timer *t)
@@ -49,9 +59,19 @@ static void unlock(gort_timer *t)
     gort__lock_drop(&t->lock, GORT_RANK_SYNC);
 }
 
-static void drop(gort_timer *t)
+/* Counts references; the lock is held. */
+static void refer(gort_timer *t, int n)
 {
-    if (gort__sub(&t->refs, 1, ACQ_REL) == 1) /* pairs with the other drops */
+    gort__store(&t->refs, t->refs + (uint32_t)n, RELEASE); /* pairs with gort_timer_free */
+}
+
+/* Unlocks and drops the caller's reference. */
+static void unlock_and_drop(gort_timer *t)
+{
+    refer(t, -1);
+    bool last = t->refs == 0;
+    unlock(t);
+    if (last)
         gort__alloc_free(t, sizeof *t);
 }
 
@@ -61,6 +81,7 @@ static void fire(void *arg);
 static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
+    refer(t, 1);
     if (gort__timer_set(&t->heap, t->when, fire, t))
         gort__fatal("gort_timer: no memory for one more timer");
 }
@@ -89,9 +110,7 @@ static void call(gort_timer *t, uintptr_t turn)
             advance_locked(t);
             arm_locked(t);
         }
-    }
-    unlock(t);
-    if (wanted) {
+        unlock(t);
         gort__leave(m);
         t->fn(t->arg);
         m = gort__enter();
@@ -101,11 +120,10 @@ static void call(gort_timer *t, uintptr_t turn)
                 w->result = 0;
                 gort__glist_add(&woken, w->g);
             }
-        unlock(t);
-        if (woken.n)
-            gort__ready_list(m, woken);
     }
-    drop(t);
+    unlock_and_drop(t);
+    if (woken.n)
+        gort__ready_list(m, woken);
     gort__leave(m);
 }
 
@@ -114,23 +132,25 @@ static void fire(void *arg)
 {
     gort_timer *t = arg;
     lock(t);
-    if (t->state == PENDING) { /* else it was stopped just now */
+    if (t->state == PENDING && gort__os_now() >= t->when) { /* else it was stopped or set anew just now */
         uintptr_t args[2] = {(uintptr_t)t, t->turn};
-        if (t->calls) { /* only a periodic one can still be running: this call is left out */
+        if (gort__timer_cancel(&t->heap)) /* set anew, and that is due as well */
+            refer(t, -1);
+        if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
             advance_locked(t);
             arm_locked(t);
         } else {
             t->state = STARTED;
-            gort__add(&t->refs, 1, RELAXED);
+            refer(t, 1);
             if (gort__go(gort__m_self(), NULL, (void (*)(void))call, args,
                          2)) { /* no memory: try again soon */
-                gort__sub(&t->refs, 1, RELAXED);
+                refer(t, -1);
                 t->when = gort__os_now() + GORT_MS;
                 arm_locked(t);
             }
         }
     }
-    unlock(t);
+    unlock_and_drop(t);
 }
 
 gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
@@ -142,23 +162,26 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     gort__unhold(&held);
     if (!t)
         return NULL;
-    *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg};
-    gort_timer_reset(t, first, period);
+    *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg, .run = gort__load(&gort__sched.run, RELAXED)};
+    struct gort__m *m = gort__enter();
+    t->period = period > 0 ? period : 0;
+    t->when = gort_in(first > 0 ? first : 0);
+    if (m) {
+        arm_locked(t); /* nobody else knows it; and not touched any more once it can fire */
+        gort__leave(m);
+    }
     return t;
 }
 
-/* Takes back what has been set and not begun. True: there was something. The lock is dropped meanwhile when the
- * timer is just firing, which waits for it. */
-static bool cancel_locked(gort_timer *t)
+/* Takes back what has been set and not begun. True: there was something. m NULL: no run is on, or it is just ending, and
+ * takes its timers along. */
+static bool cancel_locked(struct gort__m *m, gort_timer *t)
 {
-    bool active = t->state != IDLE, pending = t->state == PENDING;
+    bool active = t->state != IDLE;
+    if (t->state == PENDING && m && gort__timer_cancel(&t->heap))
+        refer(t, -1); /* the owner has one still */
     t->state = IDLE;
     t->turn++;
-    if (pending) {
-        unlock(t);
-        gort__timer_del(&t->heap);
-        lock(t);
-    }
     return active;
 }
 
@@ -166,7 +189,7 @@ bool gort_timer_stop(gort_timer *t)
 {
     struct gort__m *m = gort__enter();
     lock(t);
-    bool active = cancel_locked(t);
+    bool active = cancel_locked(m, t);
     unlock(t);
     if (m)
         gort__leave(m);
@@ -178,12 +201,14 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
     struct gort__m *m = gort__enter();
     int64_t when = gort_in(first > 0 ? first : 0);
     lock(t);
-    bool active = cancel_locked(t);
-    while (t->state != IDLE) /* another reset came in between: the last one counts */
-        cancel_locked(t);
-    t->when = when;
     t->period = period > 0 ? period : 0;
-    arm_locked(t);
+    t->when = when;
+    bool active = t->state != IDLE;
+    if (t->state != PENDING || !m || !gort__timer_later(&t->heap, when)) {
+        cancel_locked(m, t);
+        if (m) /* else no run is on to be called in */
+            arm_locked(t);
+    }
     unlock(t);
     if (m)
         gort__leave(m);
@@ -195,7 +220,7 @@ int gort_timer_stop_wait(gort_timer *t)
     struct gort__m *m = gort__enter();
     int err = 0;
     lock(t);
-    cancel_locked(t);
+    cancel_locked(m, t);
     if (t->calls && m && t->caller == m->g->id && m->g->id)
         err = -EDEADLK;
     else if (t->calls)
@@ -218,7 +243,16 @@ void gort_timer_free(gort_timer *t)
 {
     if (!t)
         return;
-    gort_timer_stop(t);
     GORT_HOLD();
-    drop(t);
+    if (gort__load(&t->refs, ACQUIRE) == 1) { /* nobody else has it; pairs with refer */
+        lock(t);                              /* whoever had is perhaps just about to unlock it */
+        unlock_and_drop(t);
+        return;
+    }
+    struct gort__m *m = gort__enter();
+    lock(t);
+    cancel_locked(m, t);
+    unlock_and_drop(t);
+    if (m)
+        gort__leave(m);
 }

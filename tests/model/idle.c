@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park), with two or
- * three Ms: no wake-up is lost.
+ * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park, duty), with two
+ * or three Ms: no wake-up is lost, and nobody sleeps past a timer.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  *
  * An M here is a model thread that calls gort__find as the real loop does; a goroutine is a function call that
  * returns, or one that computes for ever: then its M ends and keeps its P. In the end, when nobody can make a
  * step, every published goroutine has run once, unless all Ps are with goroutines that compute for ever.
  * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the keeper
- * (model threads stand by that become the wanted ones). Absent: stops of the world, bound goroutines, stacks.
+ * (model threads stand by that become the wanted ones), the poller (a sleep that a kick ends), the heap of timers (each
+ * P has room for one). Absent: stops of the world, bound goroutines, stacks, fds, the watch.
+ * Where timers are set, in the end the one on duty sleeps until the first of them, or no P is left to run what it wakes.
  */
 #include "model/engine/explore.c"
 
@@ -27,7 +29,10 @@
 #pragma weak gort__os_altstack_set
 #pragma weak gort__os_errno
 #pragma weak gort__os_fence_heavy
+#pragma weak gort__keeper_wake
 #pragma weak gort__os_nap
+#pragma weak gort__poll_open
+#pragma weak gort__timer_heap_init
 #pragma weak gort__os_thread_id
 #pragma weak gort__os_thread_stack
 #pragma weak gort__os_thread_yield
@@ -46,11 +51,16 @@
 #include "sched/m.c"
 #include "sched/owner.c"
 #include "sched/park.c"
+#include "sched/netpoll.c"
+#include "sched/duty.c"
 
-#define MS   3 /* Ms that are there from the start */
-#define MADE 2 /* more Ms, made on demand */
-#define PS   3
-#define GS   3
+#define MS    3 /* Ms that are there from the start */
+#define MADE  2 /* more Ms, made on demand */
+#define PS    3
+#define GS    3
+#define LATE  100 /* when timers are due */
+#define EARLY 50
+#define SOON  30
 
 struct gort__sched gort__sched;
 bool gort__os_light_is_full;
@@ -63,10 +73,67 @@ static struct {
     bool for_ever[GS];    /* this one never returns */
     uint32_t begun[MADE]; /* threads made on demand */
     int64_t now;
-} book; /* what the threads did; written between steps only */
+    uint32_t kicked; /* the poller's eventfd */
+    bool timers;     /* the case is about timers: that of P 0 readies gs[1], that of P 1 gs[2] */
+} book;              /* what the threads did; written between steps only */
 
 /* --- what the real code calls ----------------------------------------------------------------- */
 
+struct gort__g gort__chore;
+bool (*gort__poll_claim)(struct gort__poll_waiter *w);
+uint32_t gort__poll_pending(void)
+{
+    return 0;
+}
+void gort__poll_kick(void)
+{
+    gort__xchg(&book.kicked, 1, SEQ_CST); /* pairs with gort__poll_look */
+    model_futex_wake(&book.kicked);
+}
+struct gort__poll_waiter *gort__poll_look(int64_t deadline)
+{
+    bool timed_out = false;
+    if (deadline == INT64_MIN)
+        return NULL;
+    if (deadline > book.now)
+        model_futex_wait(&book.kicked, 0, deadline != INT64_MAX, &timed_out);
+    if (timed_out && book.now < deadline)
+        book.now = deadline;
+    gort__xchg(&book.kicked, 0, SEQ_CST); /* pairs with gort__poll_kick */
+    return NULL;
+}
+int64_t gort__timer_next(void)
+{
+    int64_t next = INT64_MAX;
+    for (int i = 0; book.timers && i < gort__sched.p_made; i++) {
+        int64_t first = gort__load(&ps[i].timers.first, RELAXED);
+        if (first < next)
+            next = first;
+    }
+    return next;
+}
+bool gort__timer_crowd(void)
+{
+    return false;
+}
+uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
+{
+    int64_t first = gort__load(&h->first, RELAXED);
+    if (first > now || !gort__cas(&h->first, &first, INT64_MAX, SEQ_CST)) /* stands for the lock */
+        return 0;
+    int i = h == &ps[0].timers ? 1 : 2;
+    book.published |= 1u << i;
+    gs[i].state = GORT_G_WAITING;
+    gort__ready_list(m, (struct gort__glist){&gs[i], &gs[i], 1});
+    return 1;
+}
+uint32_t gort__timer_run(struct gort__m *m, int64_t now)
+{
+    uint32_t n = 0;
+    for (int i = 0; book.timers && i < gort__sched.p_made; i++)
+        n += gort__timer_fire(&ps[i].timers, m, now);
+    return n;
+}
 struct gort__g *gort__pick_local(struct gort__p *p) /* but for the turns of fairness */
 {
     struct gort__g *g = gort__runq_get_next(&p->runq);
@@ -169,7 +236,7 @@ static void m2(void)
 static void begin(int i)
 {
     model_await(&book.begun[i], 1);
-    take_next_p(&ms[MS + i]);
+    gort__m_take_next_p(&ms[MS + i]);
     loop(&ms[MS + i]);
 }
 static void made0(void)
@@ -231,11 +298,43 @@ static void plain_readies_two(void)
     publish(1);
 }
 
+/* --- timers ----------------------------------------------------------------------------------- */
+
+/* The end of gort__timer_set, after the lock of the heap. */
+static void set_timer(struct gort__m *m)
+{
+    gort__store(&ps[0].timers.first, EARLY, RELEASE); /* pairs with the second look of duty.c */
+    gort__duty_notice(m, EARLY);
+}
+static void sets_timer(void)
+{
+    set_timer(&ms[0]);
+}
+/* The first one is taken back, which tells nobody, and set to a later time. */
+static void deletes_and_sets_timer(void)
+{
+    gort__store(&ps[0].timers.first, INT64_MAX, RELEASE); /* pairs with the second look of duty.c */
+    set_timer(&ms[0]);
+}
+/* A goroutine sets one and then computes for ever, with its P. */
+static void sets_timer_and_computes(void)
+{
+    ms[0].g = &gs[0];
+    set_timer(&ms[0]);
+    book.computing++;
+}
+/* A thread without a P that readies one, and one that sets a timer at the same time. */
+static void readies_and_sets_timer(void)
+{
+    publish(0);
+    set_timer(&ms[0]);
+}
+
 /* --- setup and oracle ------------------------------------------------------------------------- */
 
 /* Ps 0 .. procs-1; M i holds P i, except that M 0 is a plain thread if !inside, and its P then is idle. Up to
  * `spare` threads can be made. */
-static void start(int procs, bool inside, int spare)
+static void start_with(int procs, bool inside, int spare, bool timers)
 {
     struct gort__sched *s = &gort__sched;
     memset(s, 0, sizeof *s);
@@ -243,6 +342,7 @@ static void start(int procs, bool inside, int spare)
     memset(ps, 0, sizeof ps);
     memset(gs, 0, sizeof gs);
     memset(&book, 0, sizeof book);
+    book.timers = timers;
     s->procs = s->p_made = procs;
     s->conf.max_threads = MS + MADE;
     s->conf.idle_ms = 1;
@@ -251,6 +351,7 @@ static void start(int procs, bool inside, int spare)
         s->ps[i] = &ps[i];
         ps[i].id = i;
         ps[i].turn = 1000;
+        ps[i].timers.first = INT64_MAX;
         if (i > 0 || inside)
             gort__p_take(&ms[i], &ps[i]);
     }
@@ -264,14 +365,51 @@ static void start(int procs, bool inside, int spare)
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(s->ps, sizeof s->ps);
     model_quiet(gs, sizeof gs);
+    for (int i = 0; i < PS; i++) /* in cases about timers only they are steps */
+        if (!timers)
+            model_quiet(&ps[i].timers, sizeof ps[i].timers);
     for (int i = 0; i < MS + MADE; i++)
         model_quiet(&ms[i].attention, sizeof ms[i].attention);
     for (int i = spare - 1; i >= 0; i--)
         gort__m_retire_locked(&ms[MS + i]); /* a record to make a thread from */
 }
+static void start(int procs, bool inside, int spare)
+{
+    start_with(procs, inside, spare, false);
+}
 static void two(void)
 {
     start(2, true, 1);
+}
+static void timers_none(void)
+{
+    start_with(2, false, 1, true);
+}
+static void timers_inside(void)
+{
+    start_with(2, true, 1, true);
+}
+static void timers_one(void)
+{
+    start_with(2, false, 2, true);
+    ps[1].timers.first = LATE;
+}
+static void timers_two(void)
+{
+    start_with(2, false, 1, true);
+    ps[1].timers.first = LATE;
+    ps[0].timers.first = SOON;
+}
+static void timers_one_for_ever(void)
+{
+    timers_one();
+    book.for_ever[0] = true;
+}
+/* M 2 has no P, and is or will be on duty. */
+static void timers_spare(void)
+{
+    start_with(2, true, 1, true);
+    ps[1].timers.first = LATE;
 }
 static void two_plain(void)
 {
@@ -302,6 +440,11 @@ static void all_done(void)
     MODEL_ASSERT(s->spinning == 0);
     MODEL_ASSERT(s->idle_count == idle && idle + book.computing == (uint32_t)s->procs);
     MODEL_ASSERT(s->queued == s->queue.n);
+    int64_t next = INT64_MAX;
+    for (int i = 0; book.timers && i < s->p_made; i++)
+        next = ps[i].timers.first < next ? ps[i].timers.first : next;
+    if (next != INT64_MAX && book.computing < (uint32_t)s->procs && (!s->poll_until || s->poll_until > next))
+        model_fail("a timer is due at %d, the one on duty sleeps until %d", (int)next, (int)s->poll_until);
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */
@@ -317,6 +460,21 @@ static const struct model busy = {
     .setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
 static const struct model gives_up = {
     .setup = three_for_ever, .threads = {readies_two, m1, hands_off, made0}, .final = all_done};
+
+static const struct model set_none = {
+    .setup = timers_none, .threads = {sets_timer, m1, made0}, .final = all_done};
+static const struct model set_inside = {
+    .setup = timers_inside, .threads = {sets_timer_and_computes, m1, made0}, .final = all_done};
+static const struct model set_earlier = {
+    .setup = timers_one, .threads = {sets_timer, m1, made0, made1}, .final = all_done};
+static const struct model set_again = {
+    .setup = timers_two, .threads = {deletes_and_sets_timer, m1, made0}, .final = all_done, .timeouts = 1};
+static const struct model set_spare = {
+    .setup = timers_spare, .threads = {sets_timer_and_computes, m1, m2, made0}, .final = all_done};
+static const struct model duty_wake = {
+    .setup = timers_one, .threads = {plain_readies_one, m1, made0, made1}, .final = all_done};
+static const struct model duty_change = {
+    .setup = timers_one_for_ever, .threads = {readies_and_sets_timer, m1, made0, made1}, .final = all_done};
 
 /* preemptions 0: all interleavings; else those with at most so many (the threads' number of steps decides). */
 static void check(struct model m, const char *name, enum model_memory_kind memory, int preemptions)
@@ -386,6 +544,45 @@ TEST(idle_timeout)
     check(m, "one from a plain thread, time-out", MODEL_TSO, 3);
 }
 
+/* Nobody is on duty when the timer is set: somebody takes it. */
+TEST(timer_nobody, .timeout = 180)
+{
+    check(set_none, "a timer from a plain thread", MODEL_TSO, 4);
+    check(set_none, "a timer from a plain thread", MODEL_WEAK, 3);
+    check(set_inside, "a timer from inside", MODEL_TSO, 4);
+    check(set_inside, "a timer from inside", MODEL_WEAK, 3);
+}
+/* The one on duty sleeps until a later one. */
+TEST(timer_earlier, .timeout = 180)
+{
+    check(set_earlier, "an earlier timer", MODEL_TSO, 4);
+    check(set_earlier, "an earlier timer", MODEL_WEAK, 2);
+    check(set_again, "another one than before", MODEL_TSO, 3);
+    check(set_again, "another one than before", MODEL_WEAK, 2);
+}
+TEST(timer_spare, .timeout = 180)
+{
+    check(set_spare, "an earlier timer, a spare M is on duty", MODEL_TSO, 3);
+    check(set_spare, "an earlier timer, a spare M is on duty", MODEL_WEAK, 2);
+}
+/* The one on duty is needed for work. */
+TEST(duty_is_woken, .timeout = 180)
+{
+    check(duty_wake, "work for the one on duty", MODEL_TSO, 4);
+    check(duty_wake, "work for the one on duty", MODEL_WEAK, 3);
+}
+TEST(duty_changes, .timeout = 180)
+{
+    check(duty_change, "the one on duty computes for ever", MODEL_TSO, 3);
+    check(duty_change, "the one on duty computes for ever", MODEL_WEAK, 2);
+}
+TEST(timer_fires, .timeout = 180)
+{
+    struct model m = set_earlier;
+    m.timeouts = 2;
+    check(m, "an earlier timer, both fire", MODEL_TSO, 2);
+}
+
 /* --- mutations -------------------------------------------------------------------------------- */
 
 TEST(mutation_publish)
@@ -420,4 +617,33 @@ TEST(mutation_sleep_torn)
 TEST(mutation_spinning_torn)
 {
     model_catch(&one, "torn count of spinning Ms", "look_again", MODEL_OP_RMW, MODEL_TORN);
+}
+TEST(mutation_timer_set)
+{
+    model_catch(&set_earlier, "no fence after setting a timer", "gort__duty_notice", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
+}
+TEST(mutation_timer_publish, .timeout = 180)
+{
+    struct model m = set_again;
+    m.preemptions = 3;
+    model_catch(&m, "no fence after telling until when", "announce", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
+}
+TEST(mutation_timer_publish_weak, .timeout = 180)
+{
+    struct model m = set_again;
+    m.memory = MODEL_WEAK;
+    m.preemptions = 3;
+    model_catch(&m, "no fence before the second look at timers", "announce", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_doze_torn)
+{
+    model_catch(&duty_wake, "torn cas before the poller", "gort__m_doze", MODEL_OP_CAS, MODEL_TORN);
+}
+TEST(mutation_undoze_torn)
+{
+    struct model m = duty_wake;
+    m.timeouts = 1;
+    m.preemptions = 3;
+    model_catch(&m, "torn cas after the poller", "gort__m_undoze", MODEL_OP_CAS, MODEL_TORN);
 }

@@ -4,7 +4,8 @@
  *
  * Why: epoll_pwait2 sleeps to the nanosecond (a thread's timer slack aside), where epoll_wait counts
  * milliseconds; on kernels before 5.11 a ppoll on the epoll fd does the same in two calls. An eventfd
- * wakes the sleeper: it is edge-triggered, so nobody needs to read it.
+ * wakes the sleeper. It is level-triggered and read by who meant to sleep only: a look that does not sleep,
+ * on another thread, must not swallow the kick of a sleeper.
  * Threads: any; open and close alone. errno is never changed.
  */
 #include <errno.h>
@@ -34,7 +35,7 @@ int gort__os_poll_open(void)
     if (poller < 0)
         err = -errno;
     kick_fd = err ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event kick = {.events = EPOLLIN | EPOLLET, .data.u64 = KICK};
+    struct epoll_event kick = {.events = EPOLLIN, .data.u64 = KICK};
     if (!err && (kick_fd < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, kick_fd, &kick) != 0)) {
         err = -errno;
         gort__os_poll_close(poller);
@@ -110,8 +111,12 @@ int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t
     if (got < 0 && errno != EINTR)
         gort__throw("epoll_wait failed: errno %d", errno);
     for (int i = 0; i < got; i++) {
-        if (raw[i].data.u64 == KICK)
+        if (raw[i].data.u64 == KICK) {
+            uint64_t count;
+            if (deadline != INT64_MIN && read(kick_fd, &count, sizeof count) < 0 && errno != EAGAIN)
+                gort__throw("the poller's eventfd cannot be read: errno %d", errno);
             continue;
+        }
         uint32_t in = raw[i].events, what = 0;
         if (in & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
             what |= GORT__OS_READABLE;

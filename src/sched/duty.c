@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * duty.c - one idle M sleeps in the poller until the first timer of all Ps: it is on duty.
+ *
+ * Why: fds and timers need somebody who waits for them, but one thread can wait for all; the others sleep on their
+ * notes, where waking them is cheapest. Nobody is on duty while there is nothing to wait for.
+ *
+ * A timer must not be set while the one on duty sleeps past it. The rule has two sides:
+ *
+ *     setter:  heap->first = when               on duty:  poll_until = the first of all heaps
+ *              full fence                                 full fence
+ *              poll_until? 0: idle P and nobody           look at all heaps once more
+ *                spins -> wake one                        -> an earlier one: again
+ *              later than when -> kick                    sleep in the poller
+ *
+ * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees the timer.
+ * If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep makes
+ * the sleep return at once. With poll_until 0 nobody is on duty, and the setter is a publisher as in idle.c:
+ * whoever goes idle later looks at the heaps after its own fence (gort__duty_wanted in gort__m_stop), and is on duty
+ * then. Two shortcuts: a setter on g0 with a P is about to search and, if it finds nothing, to be on duty itself; and a
+ * setter with a P does not kick while no P is idle, since nobody could run what the timer wakes: then
+ * whoever releases a P looks whether the sleeper sleeps too long (gort__duty_wanted again, same fences with idle_count).
+ *
+ * Leaving. The one on duty leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an idle P
+ * itself when something is due; without an idle P it fires what is due all the same, for the global queue.
+ * It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait for: if it does not
+ * come back at once, it wakes an M for the duty, if there is an idle P. A spinning one does that when it finds work.
+ *
+ * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
+ * more than all else. So the one on duty then wakes at most every CROWD_EVERY: they come up to that much late, never
+ * early, and a timer that is not in a crowd is not delayed at all. Nor does it wake another one for the duty: it will be
+ * back soon, and if it is not, the watch fires what is due.
+ *
+ * The watch. When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
+ * call. So a thread without a P (the keeper) wakes up GRACE after the first timer and fires what is due still.
+ * It publishes watch_until as poll_until is above, and a setter wakes it only for a timer that lies
+ * more than GRACE before: a storm of short sleeps costs it one wake-up in GRACE, not one a sleep.
+ *
+ * tests/model/idle.c explores both rules and the change of duty.
+ * Invariants: (1) sched.poll_m is the one on duty, from before it sleeps until it has left the poller; (2) one at a
+ * time; (3) it is in idle_ms unless it was handed a P.
+ * Threads: any, inside.
+ */
+#include "base/fatal.h"
+#include "poll/poll.h"
+#include "sched/verbs.h"
+
+#define CROWD_EVERY INT64_C(100000) /* ns */
+
+bool gort__duty_wanted(void)
+{
+    int64_t until = gort__load(&gort__sched.poll_until, RELAXED), next = gort__timer_next();
+    if (until == 0)
+        return next != INT64_MAX || gort__poll_pending();
+    if (next < until)
+        gort__poll_kick();
+    return false;
+}
+
+void gort__duty_notice(struct gort__m *m, int64_t when)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__fence(SEQ_CST); /* pairs with announce, gort__watch_publish and idle.c */
+    int64_t until = gort__load(&s->poll_until, RELAXED);
+    if (until) {
+        if (when < until && (!m->p || gort__load(&s->idle_count, RELAXED)))
+            gort__poll_kick();
+    } else if (!m->p || m->g != &m->g0) {
+        gort__wake_if_idle();
+    }
+    int64_t watch = gort__load(&s->watch_until, RELAXED);
+    if (watch && when < watch - GORT_WATCH_GRACE)
+        gort__keeper_wake();
+}
+
+bool gort__watch_publish(int64_t next, int64_t until)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__xchg(&s->watch_until, until, SEQ_CST); /* pairs with gort__duty_notice */
+    gort__arch_fence_after_rmw();
+    return gort__timer_next() >= next;
+}
+
+bool gort__duty_take_locked(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    if (s->poll_m || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
+        return false;
+    s->poll_m = m;
+    return true;
+}
+
+/* Tells until when it is going to sleep: the first timer of all; in a crowd, not before `earliest`. */
+static int64_t announce(int64_t earliest)
+{
+    for (;;) {
+        int64_t next = gort__timer_next();
+        int64_t until = next < earliest && gort__timer_crowd() ? earliest : next;
+        gort__xchg(&gort__sched.poll_until, until, SEQ_CST); /* pairs with gort__duty_notice */
+        gort__arch_fence_after_rmw();
+        if (gort__timer_next() >= next)
+            return until;
+    }
+}
+
+/* Sleeps until there is something to do. True: what it found, or a timer, needs a P. */
+static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
+{
+    struct gort__sched *s = &gort__sched;
+    bool work = false;
+    for (bool again = true; again;) {
+        int64_t until = announce(s->duty_at + CROWD_EVERY);
+        if ((until == INT64_MAX && !gort__poll_pending()) || !gort__m_doze(m))
+            break;
+        *got = gort__netpoll_look(until);
+        again = gort__m_undoze(m);
+        int64_t now = gort__os_now();
+        work = got->n || gort__timer_next() <= now;
+        again = again && !work;
+        s->duty_at = now;
+    }
+    gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__duty_notice */
+    gort__arch_fence_after_rmw();
+    return work;
+}
+
+/* Is not on duty any more; with a P if there is one for it. alone: and does not see to it that another one is. */
+static void leave(struct gort__m *m, bool work, bool alone)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__p *p = NULL;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    s->poll_m = NULL;
+    struct gort__m **at = &s->idle_ms;
+    while (*at && *at != m)
+        at = &(*at)->link;
+    bool handed = !*at;
+    if (!handed) {
+        *at = m->link;
+        p = work ? gort__p_idle_get_locked() : NULL;
+        if (p) {
+            gort__p_take(m, p);
+        } else if (!m->owed) { /* it has something in hand: no deadlock before it has seen to that */
+            m->owed = true;
+            s->without_p++;
+        }
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (handed) {
+        gort__m_sleep(m);
+        gort__m_take_next_p(m);
+    } else if (p && !alone) {
+        m->spinning = true;
+        gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    }
+}
+
+void gort__duty(struct gort__m *m)
+{
+    struct gort__glist got = {0};
+    bool work = sleep_in_poller(m, &got), alone = gort__timer_crowd() && !gort__poll_pending();
+    leave(m, work, alone);
+    if (work && !gort__load(&m->quit, RELAXED))
+        gort__timer_run(m, gort__os_now());
+    if (got.n)
+        gort__ready_list(m, got);
+    if (m->p && !m->spinning && !alone && gort__duty_wanted()) /* after the fence of sleep_in_poller */
+        gort__wake_if_idle();
+}

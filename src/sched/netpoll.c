@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * netpoll.c - what the poller finds becomes runnable.
+ *
+ * Why: the room of the poller knows fds and who waits for them, not goroutines. It asks here whether it may end a
+ * wait (claim), and hands out those it has claimed; here they are made runnable.
+ * No deadlock is seen while somebody holds goroutines that are in no queue: an M with a P is not idle, and
+ * one without counts in sched.without_p for the while.
+ * Threads: any.
+ */
+#include "base/fatal.h"
+#include "poll/poll.h"
+#include "sched/verbs.h"
+
+/* The same as gort__waitq_take does for the queue of an object. */
+static bool claim(struct gort__poll_waiter *w)
+{
+    struct gort__g *g = w->g;
+    if (!gort__claim(g))
+        return false;
+    g->wait_slot = w;
+    return true;
+}
+
+int gort__netpoll_open(void)
+{
+    gort__poll_claim = claim;
+    return gort__poll_open();
+}
+
+struct gort__glist gort__netpoll_look(int64_t deadline)
+{
+    struct gort__glist list = {0};
+    struct gort__poll_waiter *next;
+    for (struct gort__poll_waiter *w = gort__poll_look(deadline); w; w = next) {
+        next = w->next; /* the record is on the stack of its goroutine */
+        gort__glist_add(&list, w->g);
+    }
+    gort__store(&gort__sched.polled_at, gort__os_now(), RELAXED);
+    return list;
+}
+
+uint32_t gort__netpoll(struct gort__m *m, int64_t deadline)
+{
+    struct gort__sched *s = &gort__sched;
+    bool homeless = !m || !m->p;
+    if (homeless) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        s->without_p++;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    }
+    struct gort__glist list = gort__netpoll_look(deadline);
+    if (list.n)
+        gort__ready_list(m, list);
+    if (homeless) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        s->without_p--;
+        gort__deadlock_check_locked(); /* somebody may have left it to us */
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    }
+    return list.n;
+}
