@@ -23,5 +23,7 @@
 #include "gort/ctx.h"
 #include "gort/group.h"
 #include "gort/typed.h"
+#include "gort/io.h"
+#include "gort/net.h"
 
 #endif

@@ -80,7 +80,9 @@ struct gort__os_event {
 };
 int gort__os_poll_open(void); /* a poller, or -errno */
 void gort__os_poll_close(int poller);
-int gort__os_poll_add(int poller, int fd, uint64_t tag); /* 0, -EPERM: never waits (a regular file), -errno */
+/* 0, -EPERM: never waits (a regular file), -errno. What is ready already is an event. Again for the same fd: the new
+ * tag counts, and what is ready is an event once more. */
+int gort__os_poll_add(int poller, int fd, uint64_t tag);
 int gort__os_poll_del(int poller, int fd);               /* 0 or -errno */
 /* Up to n events. 0: the monotonic deadline (INT64_MIN: does not sleep; INT64_MAX: none) has passed, or it was kicked or
  * interrupted. Sleeps with a precision of some ten microseconds where the kernel can (epoll_pwait2). */

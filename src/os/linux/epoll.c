@@ -58,7 +58,7 @@ int gort__os_poll_add(int poller, int fd, uint64_t tag)
     struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = tag};
     int saved = errno, err = 0;
     if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) != 0)
-        err = -errno;
+        err = errno == EEXIST && epoll_ctl(poller, EPOLL_CTL_MOD, fd, &e) == 0 ? 0 : -errno;
     errno = saved;
     return err;
 }
