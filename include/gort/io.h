@@ -14,13 +14,16 @@
 #ifndef GORT_IO_H
 #define GORT_IO_H
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include "base.h"
 #include "time.h"
 
 GORT_BEGIN_DECLS
+
+/* <sys/socket.h> and <sys/uio.h> define these; socklen_t is written as the unsigned int that it is, so that whoever
+ * includes gort.h keeps names like send and listen for itself. */
+struct iovec;
+struct msghdr;
+struct sockaddr;
 
 enum { GORT_READ = 1, GORT_WRITE = 2, GORT_HUP = 4 };
 
@@ -43,13 +46,13 @@ GORT_API GORT_MUST_CHECK ssize_t gort_writev(int fd, const struct iovec *iov, in
 GORT_API GORT_MUST_CHECK ssize_t gort_writev_until(int fd, const struct iovec *iov, int count, int64_t deadline);
 
 /* Datagrams, and whatever else recvmsg and sendmsg can do (passing fds). flags: MSG_*. */
-GORT_API ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *from, socklen_t *len);
+GORT_API ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *from, unsigned int *len);
 GORT_API ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct sockaddr *from,
-                                     socklen_t *len, int64_t deadline);
+                                     unsigned int *len, int64_t deadline);
 GORT_API ssize_t gort_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
-                             socklen_t len);
+                             unsigned int len);
 GORT_API ssize_t gort_sendto_until(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
-                                   socklen_t len, int64_t deadline);
+                                   unsigned int len, int64_t deadline);
 GORT_API ssize_t gort_recvmsg(int fd, struct msghdr *msg, int flags);
 GORT_API ssize_t gort_recvmsg_until(int fd, struct msghdr *msg, int flags, int64_t deadline);
 GORT_API ssize_t gort_sendmsg(int fd, const struct msghdr *msg, int flags);

@@ -10,12 +10,14 @@
 #ifndef GORT_NET_H
 #define GORT_NET_H
 
-#include <sys/socket.h>
-
 #include "base.h"
 #include "time.h"
 
 GORT_BEGIN_DECLS
+
+/* <sys/socket.h> defines these; see gort/io.h. */
+struct sockaddr;
+struct sockaddr_storage;
 
 /* All zero: the default. */
 typedef struct gort_net_options {
@@ -53,7 +55,7 @@ GORT_API GORT_MUST_CHECK int gort_dial_with(const gort_net_options *options, con
 GORT_API int gort_local_addr(int fd, char *text, size_t size);
 GORT_API int gort_peer_addr(int fd, char *text, size_t size);
 /* The same for an address from gort_recvfrom. */
-GORT_API int gort_addr_text(const struct sockaddr *addr, socklen_t len, char *text, size_t size);
+GORT_API int gort_addr_text(const struct sockaddr *addr, unsigned int len, char *text, size_t size);
 /* The other way, without looking up names: the length of the address in *out, or -EINVAL. Never parks. */
 GORT_API int gort_addr_parse(const char *net, const char *text, struct sockaddr_storage *out);
 

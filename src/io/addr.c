@@ -64,6 +64,7 @@ int gort__addr_split(const char *text, char *buf, size_t size, const char **host
     return 0;
 }
 
+/* -1: it is a name; -2: it is too large. */
 static int number_of(const char *port)
 {
     int n = 0;
@@ -74,7 +75,7 @@ static int number_of(const char *port)
             return -1;
         n = n * 10 + (*port - '0');
         if (n > 65535)
-            return -1;
+            return -2;
     }
     return n;
 }
@@ -109,6 +110,8 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
     if (err)
         return err;
     int number = number_of(port);
+    if (number == -2)
+        return -EINVAL;
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->any;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&out->any;
     memset(&out->any, 0, sizeof out->any);

@@ -65,7 +65,10 @@ int gort__io_begin(struct gort__io *io)
     io->generation = gort__fd_generation(f);
     io->kind = gort__load(&f->kind, ACQUIRE); /* pairs with learn and gort__fd_retire */
     if (GORT_UNLIKELY(!io->kind)) {
+        if (!gort__fd_hold(f, io->generation))
+            return -EBADF;
         int err = learn(io->fd, f);
+        gort__fd_drop(f);
         if (err)
             return err;
         io->kind = gort__load(&f->kind, ACQUIRE); /* pairs with learn */

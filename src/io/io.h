@@ -6,11 +6,15 @@
 #define GORT_SRC_IO_IO_H
 
 #include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <gort/io.h>
 
 #include "poll/fd.h"
 #include "sched/wait.h"
+
+_Static_assert(_Generic((socklen_t)0, unsigned int : 1, default : 0), "the public headers say so");
 
 /* What is behind an fd: the kind decides how to try without blocking. */
 enum gort__kind {

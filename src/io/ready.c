@@ -111,7 +111,7 @@ int gort_wait_fd(int fd, int what, int64_t deadline)
     b.in[GORT__DIR_WRITE] = (what & GORT_WRITE) != 0;
     struct gort__fd *f = gort__fd_get(fd);
     if (!f)
-        return look(fd, what) < 0 ? -EBADF : -ENOMEM;
+        return fd < 0 || look(fd, what) < 0 ? -EBADF : -ENOMEM;
     struct gort__m *m = gort__enter();
     b.io.f = f;
     b.io.generation = gort__fd_generation(f);
