@@ -25,5 +25,8 @@
 #include "gort/typed.h"
 #include "gort/io.h"
 #include "gort/net.h"
+#include "gort/buf.h"
+#include "gort/signal.h"
+#include "gort/process.h"
 
 #endif

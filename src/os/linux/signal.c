@@ -72,6 +72,28 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
     errno = saved;
 }
 
+static struct sigaction former[_NSIG]; /* of caught signals; guarded by the caller */
+
+int gort__os_signal_catch(int signo, void (*fn)(int signo))
+{
+    int saved = errno, err = 0;
+    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    if (signo <= 0 || signo >= _NSIG)
+        err = -EINVAL;
+    else if (sigaction(signo, &action, &former[signo]) != 0)
+        err = -errno;
+    errno = saved;
+    return err;
+}
+
+void gort__os_signal_release(int signo)
+{
+    int saved = errno;
+    sigaction(signo, &former[signo], NULL);
+    errno = saved;
+}
+
 void gort__os_exit_now(int status)
 {
     _exit(status);
