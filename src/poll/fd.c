@@ -160,7 +160,7 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     struct gort__poll_waiter **tail = woken;
     *woken = NULL;
     gort__fd_lock(f);
-    gort__add(&f->word, UINT64_C(1) << 32, SEQ_CST); /* pairs with gort__fd_hold */
+    gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold */
     gort__store(&f->kind, kind, RELEASE);            /* pairs with io/fd.c:gort__io_begin */
     bool watched = f->epoch && f->epoch == gort__poll_epoch;
     f->epoch = 0;

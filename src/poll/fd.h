@@ -55,8 +55,8 @@ static inline uint32_t gort__fd_generation(const struct gort__fd *f)
 /* Around a system call that does not block. False: the file of that generation was closed; then no drop. */
 static inline bool gort__fd_hold(struct gort__fd *f, uint32_t generation)
 {
-    /* Pairs with gort__fd_retire: either it sees this call, or this call sees the new generation. */
-    if (GORT_LIKELY((uint32_t)(gort__add(&f->word, 1, SEQ_CST) >> 32) == generation))
+    /* Pairs with gort__fd_retire: it is one word, so either that sees this call, or this call the new generation. */
+    if (GORT_LIKELY((uint32_t)(gort__add(&f->word, 1, ACQUIRE) >> 32) == generation))
         return true;
     gort__sub(&f->word, 1, RELEASE); /* pairs with gort__fd_retire */
     return false;
