@@ -4,7 +4,8 @@
  *
  *     net_load PORT CONNECTIONS BYTES SECONDS     each connection sends BYTES and waits for as many, again and again;
  *                                                 prints "trips N" after SECONDS
- *     net_load PORT CONNECTIONS                   connects, prints "connected", and waits for the end of its input
+ *     net_load PORT CONNECTIONS                   connects, has 64 bytes echoed by each, prints "connected",
+ *                                                 and waits for the end of its input
  *
  * Why: all servers are measured with the same client, in a process of its own, whose CPU time does not count. It knows
  * nothing of gort: one thread, one epoll.
@@ -68,6 +69,9 @@ int main(int argc, char **argv)
             die("epoll_ctl");
     }
     if (argc == 3) {
+        for (int i = 0; i < n; i++) /* each was used once */
+            if (write(fds[i], buf, 64) != 64 || read(fds[i], buf, 64) <= 0)
+                die("echo");
         puts("connected");
         fflush(stdout);
         while (read(0, buf, sizeof buf) > 0)

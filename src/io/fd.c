@@ -2,7 +2,7 @@
 /*
  * fd.c - an operation on an fd from its first try to its end; adopting and closing fds.
  *
- * Why: the system call is always tried first, so data that is there costs a look at a table and two atomic additions
+ * Why: the system call is tried first (but for a socket that was just emptied), so data that is there costs a look at a table and two atomic additions
  * beyond the call itself. The poller hears of an fd only when a try was in vain for the first time.
  * An fd made elsewhere is looked at once: what it is decides how to try without blocking, and without touching its
  * O_NONBLOCK flag, which it may share with other processes.
@@ -20,6 +20,7 @@
  * Threads: any.
  */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,8 @@ static uint32_t kind_of_socket(int fd, bool nonblock)
         kind |= GORT__FD_DGRAM;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &len) == 0 && value == AF_UNIX)
         kind |= GORT__FD_UNIX;
+    if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &len) == 0 && value == IPPROTO_TCP)
+        kind |= GORT__FD_TCP;
     return kind;
 }
 
@@ -108,6 +111,13 @@ static ssize_t blocking_call(struct gort__m **m, struct gort__io *io)
     return n;
 }
 
+/* Nothing can have come since the last read, so a try would be in vain. Who does not want to wait gets the try. */
+static bool waits_at_once(const struct gort__m *m, const struct gort__io *io, uint32_t seq)
+{
+    return io->stream && gort__fd_is_dry(io->f, seq) && m &&
+           (io->deadline == GORT_FOREVER || io->deadline > gort__os_now());
+}
+
 ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
 {
     struct gort__fd *f = io->f;
@@ -119,12 +129,18 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
             break;
         }
         uint32_t seq = gort__load(&f->seq[io->dir], ACQUIRE); /* before the try; pairs with gort__fd_event */
-        if (GORT_UNLIKELY(!gort__fd_hold(f, io->generation))) {
-            n = -EBADF;
-            break;
+        if (waits_at_once(*m, io, seq)) {
+            n = -EAGAIN;
+        } else {
+            if (GORT_UNLIKELY(!gort__fd_hold(f, io->generation))) {
+                n = -EBADF;
+                break;
+            }
+            n = io->call(io);
+            gort__fd_drop(f);
+            if (io->stream && n > 0 && (size_t)n < io->one.iov_len && (io->kind & GORT__FD_TCP))
+                gort__fd_set_dry(f, seq);
         }
-        n = io->call(io);
-        gort__fd_drop(f);
         if (n == -EAGAIN) {
             int err = gort__io_wait(m, io, seq);
             if (err == -EPERM)

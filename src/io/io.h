@@ -28,6 +28,7 @@ enum gort__kind {
     GORT__FD_UNIX = 0x200,
     GORT__FD_NODELAY = 0x400,   /* a listener whose connections need not be told */
     GORT__FD_NONBLOCK = 0x800,  /* O_NONBLOCK is set */
+    GORT__FD_TCP = 0x2000,
     GORT__FD_NO_NOWAIT = 0x1000 /* the file does not know RWF_NOWAIT */
 };
 
@@ -43,7 +44,8 @@ struct gort__io {
     enum gort__dir dir;
     enum gort__reason reason;
     bool blocking;
-    bool woken; /* an event was spent on this operation */
+    bool stream; /* a read that may rely on gort__fd_is_dry */
+    bool woken;  /* an event was spent on this operation */
 
     struct gort__fd *f; /* set by gort__io_begin */
     uint32_t generation, kind;

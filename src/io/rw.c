@@ -57,6 +57,7 @@ ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline)
                           .fd = fd,
                           .dir = GORT__DIR_READ,
                           .reason = GORT_WAIT_IO_READ,
+                          .stream = true,
                           .one = {buf, n},
                           .count = 1};
     io.iov = &io.one;

@@ -73,7 +73,7 @@ void gort__os_fence_heavy(void);
  *
  * A poller tells when fds become ready: edge-triggered, both directions at once. errno is left alone.
  */
-enum { GORT__OS_READABLE = 1, GORT__OS_WRITABLE = 2, GORT__OS_HANGUP = 4, GORT__OS_ERROR = 8 };
+enum { GORT__OS_READABLE = 1, GORT__OS_WRITABLE = 2, GORT__OS_HANGUP = 4, GORT__OS_ERROR = 8, GORT__OS_URGENT = 16 };
 struct gort__os_event {
     uint64_t tag; /* as given to gort__os_poll_add */
     uint32_t what;

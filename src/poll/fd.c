@@ -94,6 +94,13 @@ void gort__poll_done(uint32_t waits)
     gort__sub(&gort__poll_waits, waits, RELEASE); /* pairs with gort__poll_pending */
 }
 
+bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq)
+{
+    /* seq was read with ACQUIRE before: who sees an event in it sees what is odd about it. */
+    return gort__load(&f->dry, RELAXED) == (GORT__DRY | seq) && !gort__load(&f->odd, RELAXED) &&
+           gort__load(&f->epoch, RELAXED) == gort__poll_epoch;
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
 
 static void link_to(struct gort__poll_waiter ***tail, struct gort__poll_waiter *w)
@@ -106,6 +113,8 @@ void gort__fd_event(struct gort__fd *f, uint32_t generation, uint32_t what, stru
 {
     static const uint32_t bit[2] = {GORT__OS_READABLE, GORT__OS_WRITABLE};
     bool anybody = false;
+    if (GORT_UNLIKELY(what & (GORT__OS_HANGUP | GORT__OS_ERROR | GORT__OS_URGENT)))
+        gort__store(&f->odd, 1, RELAXED); /* before the counter: gort__fd_is_dry */
     for (int d = 0; d < 2; d++)
         if (what & bit[d])
             gort__add(&f->seq[d], 1, SEQ_CST); /* pairs with gort__fd_moved */
@@ -144,7 +153,7 @@ int gort__fd_watch_again(struct gort__fd *f, int fd)
 {
     int err = gort__os_poll_add(gort__poll_fd, fd, tag_of(f, fd));
     if (!err)
-        f->epoch = gort__poll_epoch;
+        gort__store(&f->epoch, gort__poll_epoch, RELAXED);
     return err;
 }
 
@@ -163,7 +172,9 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold */
     gort__store(&f->kind, kind, RELEASE);            /* pairs with io/fd.c:gort__io_begin */
     bool watched = f->epoch && f->epoch == gort__poll_epoch;
-    f->epoch = 0;
+    gort__store(&f->epoch, 0, RELAXED);
+    gort__store(&f->dry, 0, RELAXED);
+    gort__store(&f->odd, 0, RELAXED);
     for (int d = 0; d < 2; d++) {
         gort__store(&f->until[d], 0, RELAXED);
         wake_all(&f->waiters[d], -EBADF, &tail);

@@ -42,7 +42,11 @@ struct gort__fd {
     int64_t until[2];       /* the fd's own deadlines; 0: none; atomic, written under lock */
     struct gort__poll_queue waiters[2];
     struct gort__poll_queue writers; /* for their turn */
+    uint64_t dry; /* GORT__DRY + seq[0] as it was before a read that emptied the file; 0: not known; atomic */
+    uint32_t odd; /* an end, an error or urgent data was seen: short reads say nothing; atomic */
 } GORT_ALIGNED_LINE;
+
+#define GORT__DRY (UINT64_C(1) << 32)
 
 /* The entry of an fd number, made at its first use. NULL: no such number, or no memory. Never freed. */
 struct gort__fd *gort__fd_get(int fd);
@@ -76,6 +80,18 @@ static inline void gort__fd_unlock(struct gort__fd *f)
 {
     gort__lock_drop(&f->lock, GORT_RANK_FD);
 }
+
+/*
+ * A TCP socket that gave less than was asked for is empty, and whatever comes later is an event: the next read need not
+ * try, it can wait at once. Not so when the end of the stream came with the data, for that was the same event; nor with
+ * urgent data, at which reads stop: `odd` says so, and is set before the event counts.
+ */
+static inline void gort__fd_set_dry(struct gort__fd *f, uint32_t seq)
+{
+    gort__store(&f->dry, GORT__DRY | seq, RELAXED);
+}
+
+bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq);
 
 /* All of these with the lock held. */
 

@@ -168,6 +168,70 @@ TEST_GO(end_of_file_and_reset, .procs = "1,2")
     CHECK_EQ(gort_close(ends[1]), 0);
 }
 
+static void write_and_close(int fd, int pause)
+{
+    if (pause == 1)
+        gort_yield();
+    CHECK_EQ(gort_write_all(fd, "12345", 5), 5);
+    if (pause == 2)
+        gort_yield();
+    CHECK_EQ(gort_close(fd), 0);
+}
+
+/* Data and the end of the stream in one event: a short read must not hide the end. */
+TEST_GO(data_and_end_together, .procs = "1,2,4", .fuzz = true)
+{
+    long n = test_scaled(300, 30);
+    for (long i = 0; i < n; i++) {
+        int ends[2];
+        char buf[64];
+        tcp_pair(ends);
+        CHECK_EQ(gort_read_until(ends[1], buf, sizeof buf, gort_in(1)), -ETIMEDOUT); /* it is watched */
+        CHECK_EQ(GORT_GO(write_and_close, ends[0], (int)(i % 3)), 0);
+        CHECK_EQ(gort_read_until(ends[1], buf, sizeof buf, soon()), 5);
+        CHECK_EQ(gort_read_until(ends[1], buf, sizeof buf, soon()), 0);
+        CHECK_EQ(gort_close(ends[1]), 0);
+    }
+    settle();
+}
+
+/* Reads stop at urgent data: what follows it is there all the same. */
+TEST_GO(reads_stop_at_urgent_data, .procs = "1,2")
+{
+    int ends[2];
+    char buf[64], got[5] = "";
+    tcp_pair(ends);
+    CHECK_EQ(gort_read_until(ends[1], buf, sizeof buf, gort_in(1)), -ETIMEDOUT);
+    CHECK_EQ(gort_write_all(ends[0], "ab", 2), 2);
+    CHECK_EQ(gort_sendto(ends[0], "!", 1, MSG_OOB, NULL, 0), 1);
+    CHECK_EQ(gort_write_all(ends[0], "cd", 2), 2);
+    for (ssize_t n = 0, more; n < 4; n += more) {
+        more = gort_read_until(ends[1], buf, sizeof buf, soon());
+        CHECK_GT(more, 0);
+        memcpy(got + n, buf, (size_t)more);
+    }
+    CHECK_STR(got, "abcd");
+    close_pair(ends);
+}
+
+/* The kernel knows more than the poller has told: who does not want to wait gets what is there. */
+TEST_GO(trying_is_never_refused_for_nothing, .procs = "1")
+{
+    int ends[2];
+    char buf[64];
+    tcp_pair(ends);
+    for (int i = 0; i < 50; i++) {
+        CHECK_EQ(gort_write_all(ends[0], "12345", 5), 5);
+        CHECK_EQ(gort_wait_fd(ends[1], GORT_READ, soon()), GORT_READ);
+        CHECK_EQ(gort_read(ends[1], buf, sizeof buf), 5); /* short: it is empty now */
+        CHECK_EQ(gort_write_all(ends[0], "67890", 5), 5);
+        while (poll(&(struct pollfd){.fd = ends[1], .events = POLLIN}, 1, 1000) != 1)
+            ;
+        CHECK_EQ(gort_read_until(ends[1], buf, sizeof buf, i % 2 ? GORT_TRY : gort_now()), 5);
+    }
+    close_pair(ends);
+}
+
 TEST_GO(zero_bytes)
 {
     char buf[8];
