@@ -39,7 +39,8 @@ int main(void)
     struct sockaddr_in addr = {.sin_family = AF_INET};
     socklen_t len = sizeof addr;
     addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ep = epoll_create1(EPOLL_CLOEXEC);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+        ep = epoll_create1(EPOLL_CLOEXEC);
     if (bind(listener, (struct sockaddr *)&addr, sizeof addr) != 0 || listen(listener, SOMAXCONN) != 0)
         die("listen");
     getsockname(listener, (struct sockaddr *)&addr, &len);

@@ -72,7 +72,8 @@ static int read_request(gort_reader *in, struct request *r)
 static void answer(gort_writer *out, const struct request *r)
 {
     static const char found[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n",
-                      missing[] = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n";
+                      missing[] =
+                          "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n";
     gort_writer_text(out, r->found ? found : missing);
     gort_writer_text(out, r->close ? "Connection: close\r\n\r\n" : "\r\n");
     if (r->get)
@@ -93,7 +94,8 @@ static void serve(int fd)
         int got = read_request(&in, &r);
         gort_ctx_use(NULL);
         if (got == -EPROTO || got == -EMSGSIZE)
-            gort_writer_text(&out, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            gort_writer_text(&out,
+                             "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         if (got != 1 || gort_reader_skip(&in, r.body) != (ssize_t)r.body)
             break;
         answer(&out, &r);

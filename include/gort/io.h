@@ -43,10 +43,12 @@ GORT_API GORT_MUST_CHECK ssize_t gort_write_until(int fd, const void *buf, size_
 GORT_API GORT_MUST_CHECK ssize_t gort_write_all(int fd, const void *buf, size_t n);
 GORT_API GORT_MUST_CHECK ssize_t gort_write_all_until(int fd, const void *buf, size_t n, int64_t deadline);
 GORT_API GORT_MUST_CHECK ssize_t gort_writev(int fd, const struct iovec *iov, int count);
-GORT_API GORT_MUST_CHECK ssize_t gort_writev_until(int fd, const struct iovec *iov, int count, int64_t deadline);
+GORT_API GORT_MUST_CHECK ssize_t gort_writev_until(int fd, const struct iovec *iov, int count,
+                                                   int64_t deadline);
 
 /* Datagrams, and whatever else recvmsg and sendmsg can do (passing fds). flags: MSG_*. */
-GORT_API ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *from, unsigned int *len);
+GORT_API ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *from,
+                               unsigned int *len);
 GORT_API ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct sockaddr *from,
                                      unsigned int *len, int64_t deadline);
 GORT_API ssize_t gort_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,

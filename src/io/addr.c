@@ -18,10 +18,10 @@ int gort__net_parse(const char *name, struct gort__net *net)
         const char *name;
         struct gort__net net;
     } known[] = {
-        {"tcp", {AF_UNSPEC, SOCK_STREAM}},   {"tcp4", {AF_INET, SOCK_STREAM}},
-        {"tcp6", {AF_INET6, SOCK_STREAM}},   {"udp", {AF_UNSPEC, SOCK_DGRAM}},
-        {"udp4", {AF_INET, SOCK_DGRAM}},     {"udp6", {AF_INET6, SOCK_DGRAM}},
-        {"unix", {AF_UNIX, SOCK_STREAM}},    {"unixgram", {AF_UNIX, SOCK_DGRAM}},
+        {"tcp", {AF_UNSPEC, SOCK_STREAM}},         {"tcp4", {AF_INET, SOCK_STREAM}},
+        {"tcp6", {AF_INET6, SOCK_STREAM}},         {"udp", {AF_UNSPEC, SOCK_DGRAM}},
+        {"udp4", {AF_INET, SOCK_DGRAM}},           {"udp6", {AF_INET6, SOCK_DGRAM}},
+        {"unix", {AF_UNIX, SOCK_STREAM}},          {"unixgram", {AF_UNIX, SOCK_DGRAM}},
         {"unixpacket", {AF_UNIX, SOCK_SEQPACKET}},
     };
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
@@ -185,7 +185,8 @@ static void text_of_v6(const uint8_t *bytes, char *out, size_t size)
 
 static size_t text_of_unix(const struct sockaddr_un *un, socklen_t len, char *out, size_t size)
 {
-    size_t n = len > offsetof(struct sockaddr_un, sun_path) ? len - offsetof(struct sockaddr_un, sun_path) : 0;
+    size_t n = len > offsetof(struct sockaddr_un, sun_path) ? len - offsetof(struct sockaddr_un, sun_path)
+                                                            : 0;
     if (n > sizeof un->sun_path)
         n = sizeof un->sun_path;
     bool abstract = n && !un->sun_path[0];

@@ -51,7 +51,8 @@ static ssize_t more(gort_reader *r)
         r->gort_priv_from = 0;
         r->gort_priv_to = have;
     }
-    ssize_t n = gort_read_until(r->fd, r->gort_priv_buf + r->gort_priv_to, room(r) - r->gort_priv_to, r->deadline);
+    ssize_t n = gort_read_until(r->fd, r->gort_priv_buf + r->gort_priv_to, room(r) - r->gort_priv_to,
+                                r->deadline);
     if (n > 0)
         r->gort_priv_to += (size_t)n;
     r->gort_priv_end = n == 0;

@@ -2,7 +2,8 @@
 /*
  * dns.c - host names.
  *
- * Why: the C library's resolver reads /etc/hosts, nsswitch.conf and whatever else the system is set up with, so its
+ * Why: with c-ares (ares.c) a goroutine can wait for the answer; it is used when it was there at build time. Without it,
+ * and outside of runs: the C library's resolver reads /etc/hosts, nsswitch.conf and whatever else the system is set up with, so its
  * answers are those of every other program; but it blocks. It runs in an announced blocking call. It cannot be
  * interrupted: a caller with a deadline or a context lets a goroutine of its own ask, and leaves when its time
  * is up; the question is then answered to nobody.
@@ -16,7 +17,7 @@
 
 #include <gort/chan.h>
 
-#include "io/net.h"
+#include "io/ares.h"
 #include "mem/alloc.h"
 
 #define NAME 256
@@ -96,8 +97,25 @@ static bool in_a_hurry(int64_t deadline)
     return hurry;
 }
 
+static bool in_a_run(void)
+{
+    struct gort__m *m = gort__enter();
+    if (m)
+        gort__leave(m);
+    return m != NULL;
+}
+
 static int resolve(struct question *q, int64_t deadline)
 {
+#if GORT_CARES
+    if (q->host[0] && in_a_run()) {
+        struct gort__ares_question ask_ares = {q->host, q->service[0] ? q->service : NULL, q->family, q->type,
+                                               q->n};
+        return gort__ares_ask(&ask_ares, q->answer, deadline);
+    }
+#else
+    (void)in_a_run;
+#endif
     if (!in_a_hurry(deadline))
         return (int)gort_block(ask, q);
     q->done = gort_chan_new(0, 1);
@@ -133,7 +151,8 @@ int gort_resolve_until(const char *host, const char *service, struct sockaddr_st
 {
     if ((host && strlen(host) >= NAME) || (service && strlen(service) >= 64))
         return -EINVAL;
-    struct question *q = question(host, service, AF_UNSPEC, SOCK_STREAM, n < GORT__ADDRS ? (int)n : GORT__ADDRS);
+    struct question *q = question(host, service, AF_UNSPEC, SOCK_STREAM,
+                                  n < GORT__ADDRS ? (int)n : GORT__ADDRS);
     if (!q)
         return -ENOMEM;
     int got = resolve(q, deadline);

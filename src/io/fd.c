@@ -246,8 +246,9 @@ int gort_set_deadline(int fd, int what, int64_t deadline)
     struct gort__m *m = gort__enter();
     int err = gort__io_begin(&io);
     if (GORT_CHECKS && m && deadline >= 0 && deadline < gort__sched.started_at)
-        gort__fatal("gort_set_deadline: %ld lies before the start of the run: is it a duration? Use gort_in()",
-                    (long)deadline);
+        gort__fatal(
+            "gort_set_deadline: %ld lies before the start of the run: is it a duration? Use gort_in()",
+            (long)deadline);
     int64_t until = deadline == GORT_FOREVER ? 0 : deadline < 1 ? 1 : deadline;
     for (int d = 0; !err && d < 2; d++)
         if (what & (d == GORT__DIR_READ ? GORT_READ : GORT_WRITE))

@@ -26,8 +26,8 @@ enum gort__kind {
     /* and flags */
     GORT__FD_DGRAM = 0x100,
     GORT__FD_UNIX = 0x200,
-    GORT__FD_NODELAY = 0x400,   /* a listener whose connections need not be told */
-    GORT__FD_NONBLOCK = 0x800,  /* O_NONBLOCK is set */
+    GORT__FD_NODELAY = 0x400,  /* a listener whose connections need not be told */
+    GORT__FD_NONBLOCK = 0x800, /* O_NONBLOCK is set */
     GORT__FD_TCP = 0x2000,
     GORT__FD_NO_NOWAIT = 0x1000 /* the file does not know RWF_NOWAIT */
 };

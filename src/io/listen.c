@@ -57,7 +57,7 @@ int gort_set_linger(int fd, int seconds)
 uint32_t gort__socket_kind(const struct gort__net *net)
 {
     return GORT__KIND_SOCKET | GORT__FD_NONBLOCK | (net->type == SOCK_DGRAM ? GORT__FD_DGRAM : 0u) |
-           (net->family == AF_UNIX         ? (uint32_t)GORT__FD_UNIX
+           (net->family == AF_UNIX     ? (uint32_t)GORT__FD_UNIX
             : net->type == SOCK_STREAM ? (uint32_t)GORT__FD_TCP
                                        : 0u);
 }
@@ -202,7 +202,8 @@ int gort_accept_until(int fd, int64_t deadline)
     if (!(io.kind & (GORT__FD_NODELAY | GORT__FD_UNIX)))
         gort_set_nodelay((int)got, true);
     struct gort__m *m = gort__enter();
-    got = gort__io_adopt(m, (int)got, GORT__KIND_SOCKET | GORT__FD_NONBLOCK | (io.kind & (GORT__FD_UNIX | GORT__FD_TCP)));
+    got = gort__io_adopt(m, (int)got,
+                         GORT__KIND_SOCKET | GORT__FD_NONBLOCK | (io.kind & (GORT__FD_UNIX | GORT__FD_TCP)));
     if (m)
         gort__leave(m);
     return (int)got;

@@ -46,7 +46,8 @@ static intptr_t spawn(void *arg)
     if (!err && s->c->dir)
         err = posix_spawn_file_actions_addchdir_np(&actions, s->c->dir);
     if (!err)
-        err = posix_spawnp(&s->pid, s->c->file, &actions, NULL, s->c->argv, s->c->envp ? s->c->envp : environ);
+        err = posix_spawnp(&s->pid, s->c->file, &actions, NULL, s->c->argv,
+                           s->c->envp ? s->c->envp : environ);
     posix_spawn_file_actions_destroy(&actions);
     return -err;
 }

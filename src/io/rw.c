@@ -224,8 +224,8 @@ ssize_t gort_writev(int fd, const struct iovec *iov, int count)
 
 static ssize_t call_recvfrom(struct gort__io *io)
 {
-    return gort__io_result(recvfrom(io->fd, io->one.iov_base, io->one.iov_len, io->flags | MSG_DONTWAIT, io->addr,
-                             io->addr_len));
+    return gort__io_result(recvfrom(io->fd, io->one.iov_base, io->one.iov_len, io->flags | MSG_DONTWAIT,
+                                    io->addr, io->addr_len));
 }
 
 ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct sockaddr *from, socklen_t *len,
@@ -252,7 +252,7 @@ ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *f
 static ssize_t call_sendto(struct gort__io *io)
 {
     return gort__io_result(sendto(io->fd, io->one.iov_base, io->one.iov_len,
-                           io->flags | MSG_DONTWAIT | MSG_NOSIGNAL, io->addr, io->to_len));
+                                  io->flags | MSG_DONTWAIT | MSG_NOSIGNAL, io->addr, io->to_len));
 }
 
 ssize_t gort_sendto_until(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,

@@ -38,17 +38,17 @@ static struct {
     int count;     /* of ears */
     bool forwards; /* the goroutine is there */
 } signals;
-static uint64_t caught;   /* bit signo - 1; atomic, set by the handler */
-static int bell = -1;     /* the eventfd; atomic: the handler reads it */
-static uint32_t ringing;  /* handlers that are at it right now; atomic */
+static uint64_t caught;  /* bit signo - 1; atomic, set by the handler */
+static int bell = -1;    /* the eventfd; atomic: the handler reads it */
+static uint32_t ringing; /* handlers that are at it right now; atomic */
 
 static void on_signal(int signo)
 {
     int saved = errno;
     uint64_t one = 1;
-    gort__add(&ringing, 1, SEQ_CST);                              /* pairs with at_close */
-    gort__or(&caught, UINT64_C(1) << (signo - 1), RELEASE);       /* pairs with take */
-    int fd = gort__load(&bell, SEQ_CST);                          /* pairs with at_close */
+    gort__add(&ringing, 1, SEQ_CST);                        /* pairs with at_close */
+    gort__or(&caught, UINT64_C(1) << (signo - 1), RELEASE); /* pairs with take */
+    int fd = gort__load(&bell, SEQ_CST);                    /* pairs with at_close */
     if (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno != EAGAIN)
         gort__throw("the eventfd of signals refuses: errno %d", errno);
     gort__sub(&ringing, 1, RELEASE); /* pairs with at_close */

@@ -84,8 +84,8 @@ void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d)
     if (GORT_LIKELY(!gort__load(&f->waiters[d].first, RELAXED)))
         return;
     gort__fd_lock(f);
-    struct gort__poll_waiter *w =
-        gort__poll_take(&f->waiters[d], d == GORT__DIR_READ ? GORT__OS_READABLE : GORT__OS_WRITABLE);
+    struct gort__poll_waiter *w = gort__poll_take(&f->waiters[d], d == GORT__DIR_READ ? GORT__OS_READABLE
+                                                                                      : GORT__OS_WRITABLE);
     gort__fd_unlock(f);
     if (w)
         gort__ready(m, w->g);
@@ -132,7 +132,8 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
 int gort__io_turn_take(struct gort__m **m, struct gort__io *io)
 {
     uint32_t nobody = TURN_FREE;
-    if (GORT_LIKELY(gort__cas(&io->f->turn, &nobody, TURN_TAKEN, ACQUIRE))) /* pairs with gort__io_turn_give */
+    if (GORT_LIKELY(
+            gort__cas(&io->f->turn, &nobody, TURN_TAKEN, ACQUIRE))) /* pairs with gort__io_turn_give */
         return 0;
     return turn_wait(m, io);
 }

@@ -73,7 +73,13 @@ void gort__os_fence_heavy(void);
  *
  * A poller tells when fds become ready: edge-triggered, both directions at once. errno is left alone.
  */
-enum { GORT__OS_READABLE = 1, GORT__OS_WRITABLE = 2, GORT__OS_HANGUP = 4, GORT__OS_ERROR = 8, GORT__OS_URGENT = 16 };
+enum {
+    GORT__OS_READABLE = 1,
+    GORT__OS_WRITABLE = 2,
+    GORT__OS_HANGUP = 4,
+    GORT__OS_ERROR = 8,
+    GORT__OS_URGENT = 16
+};
 struct gort__os_event {
     uint64_t tag; /* as given to gort__os_poll_add */
     uint32_t what;
@@ -83,7 +89,7 @@ void gort__os_poll_close(int poller);
 /* 0, -EPERM: never waits (a regular file), -errno. What is ready already is an event. Again for the same fd: the new
  * tag counts, and what is ready is an event once more. */
 int gort__os_poll_add(int poller, int fd, uint64_t tag);
-int gort__os_poll_del(int poller, int fd);               /* 0 or -errno */
+int gort__os_poll_del(int poller, int fd); /* 0 or -errno */
 /* Up to n events. 0: the monotonic deadline (INT64_MIN: does not sleep; INT64_MAX: none) has passed, or it was kicked or
  * interrupted. Sleeps with a precision of some ten microseconds where the kernel can (epoll_pwait2). */
 int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline);

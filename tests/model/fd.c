@@ -134,8 +134,12 @@ static void arrive(uint32_t bytes)
 
 static struct gort__io operation(enum gort__dir d)
 {
-    return (struct gort__io){
-        .call = take_byte, .deadline = GORT_FOREVER, .fd = FD, .dir = d, .f = &file_of, .kind = GORT__KIND_SOCKET};
+    return (struct gort__io){.call = take_byte,
+                             .deadline = GORT_FOREVER,
+                             .fd = FD,
+                             .dir = d,
+                             .f = &file_of,
+                             .kind = GORT__KIND_SOCKET};
 }
 static void reads(int i)
 {
@@ -221,7 +225,8 @@ static void expect(int n, int64_t a, int64_t b)
 {
     for (int i = 0; i < n; i++)
         if (book.got[i] != 1000 + a && book.got[i] != 1000 + b)
-            model_fail("thread %d: %s", i, book.got[i] ? "a wrong result" : "lost wake-up: it waits for ever");
+            model_fail("thread %d: %s", i,
+                       book.got[i] ? "a wrong result" : "lost wake-up: it waits for ever");
     MODEL_ASSERT(!file_of.waiters[0].first && !file_of.writers.first && !file_of.lock.word);
     MODEL_ASSERT((uint32_t)file_of.word == 0 && gort__poll_waits == 0);
 }
@@ -248,11 +253,16 @@ static void three_write(void)
 }
 
 static const struct model event = {.setup = start, .threads = {reader0, one_byte}, .final = one_reads};
-static const struct model events = {.setup = start, .threads = {reader0, reader1, two_events}, .final = two_read};
-static const struct model burst = {.setup = start, .threads = {reader0, reader1, two_bytes}, .final = two_read};
-static const struct model closing = {.setup = start, .threads = {reader0, closer, one_byte}, .final = told_or_read};
-static const struct model closing_two = {.setup = start, .threads = {reader0, reader1, closer}, .final = two_told};
-static const struct model turns = {.setup = start, .threads = {writer0, writer1, writer2}, .final = three_write};
+static const struct model events = {
+    .setup = start, .threads = {reader0, reader1, two_events}, .final = two_read};
+static const struct model burst = {
+    .setup = start, .threads = {reader0, reader1, two_bytes}, .final = two_read};
+static const struct model closing = {
+    .setup = start, .threads = {reader0, closer, one_byte}, .final = told_or_read};
+static const struct model closing_two = {
+    .setup = start, .threads = {reader0, reader1, closer}, .final = two_told};
+static const struct model turns = {
+    .setup = start, .threads = {writer0, writer1, writer2}, .final = three_write};
 
 static void check(struct model m, const char *name, int preemptions)
 {
@@ -292,7 +302,8 @@ TEST(three_writers, .timeout = 180)
 
 TEST(mutation_queue)
 {
-    model_catch(&event, "no fence between queue and counter", "gort__fd_moved", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&event, "no fence between queue and counter", "gort__fd_moved", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
 }
 TEST(mutation_event)
 {

@@ -33,7 +33,8 @@ static gort_process start_server(void)
     snprintf(number, sizeof number, "%s", at);
     port = atoi(number);
     CHECK_EQ(gort_close(probe), 0);
-    char *argv[] = {"redis-server", "--port", number, "--bind", "127.0.0.1", "--save", "", "--dir", "/tmp", NULL};
+    char *argv[] = {"redis-server", "--port", number,  "--bind", "127.0.0.1",
+                    "--save",       "",       "--dir", "/tmp",   NULL};
     gort_command c = {.file = argv[0], .argv = argv, .in = GORT_NULL, .out = GORT_NULL, .err = GORT_NULL};
     gort_process p;
     int err = gort_spawn(&p, &c);

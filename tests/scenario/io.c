@@ -286,7 +286,8 @@ TEST_GO(sendfile_to_a_socket, .procs = "1,2")
     for (int blocking = 0; blocking < 2; blocking++) {
         off_t offset = 0;
         atomic_store(&woken, 0);
-        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0, ends), 0);
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0, ends),
+                 0);
         CHECK_EQ(GORT_GO(count_bytes, ends[1]), 0);
         CHECK_EQ(gort_sendfile(ends[0], fd, &offset, 2 * size), size); /* up to the end */
         CHECK_EQ(offset, size);
@@ -346,7 +347,8 @@ TEST_GO(waiters_and_readers_share, .procs = "1,2,4", .fuzz = true)
             }
         CHECK_EQ(gort_write_all(ends[0], "x", 1), 1);
         await(&woken, 1);
-        CHECK_EQ(gort_write_all(ends[0], "y", 1), 1); /* the reader may have taken the first before the other looked */
+        CHECK_EQ(gort_write_all(ends[0], "y", 1),
+                 1); /* the reader may have taken the first before the other looked */
         await(&woken, 2);
         close_pair(ends);
     }
@@ -449,7 +451,8 @@ static void feed(int fd, long n)
     uint64_t state = test_seed();
     char text[64];
     for (long i = 0; i < n; i++) {
-        int len = snprintf(text, sizeof text, "line %ld\n", i), cut = (int)(test_random(&state) % (uint64_t)len);
+        int len = snprintf(text, sizeof text, "line %ld\n", i),
+            cut = (int)(test_random(&state) % (uint64_t)len);
         CHECK_EQ(gort_write_all(fd, text, (size_t)cut), cut);
         if (test_random(&state) % 4 == 0)
             gort_yield();

@@ -26,7 +26,8 @@ TEST_GO(a_passed_deadline_counts_data_or_not)
     CHECK_EQ(gort_read(ends[1], &byte, 1), -ETIMEDOUT);
     CHECK_EQ(gort_read_until(ends[1], &byte, 1, GORT_TRY), -ETIMEDOUT);
     CHECK_EQ(gort_write(ends[1], &byte, 1), -ETIMEDOUT);
-    CHECK_EQ(gort_wait_fd(ends[1], GORT_READ | GORT_WRITE, GORT_TRY), GORT_READ | GORT_WRITE); /* not for this */
+    CHECK_EQ(gort_wait_fd(ends[1], GORT_READ | GORT_WRITE, GORT_TRY),
+             GORT_READ | GORT_WRITE); /* not for this */
     CHECK_EQ(gort_set_deadline(ends[1], GORT_WRITE, GORT_FOREVER), 0);
     CHECK_EQ(gort_write(ends[1], &byte, 1), 1);
     CHECK_EQ(gort_read(ends[1], &byte, 1), -ETIMEDOUT);
@@ -118,7 +119,8 @@ TEST_GO(writers_and_acceptors_too, .procs = "1,2")
 
 TEST_GO(never_too_early, .procs = "1,4")
 {
-    static const int64_t lengths[] = {1, 1000, 50 * GORT_US, 300 * GORT_US, GORT_MS, 5 * GORT_MS, 30 * GORT_MS};
+    static const int64_t lengths[] = {1,       1000,        50 * GORT_US, 300 * GORT_US,
+                                      GORT_MS, 5 * GORT_MS, 30 * GORT_MS};
     char byte;
     int ends[2];
     tcp_pair(ends);

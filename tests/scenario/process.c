@@ -81,8 +81,10 @@ TEST_GO(no_such_program)
 TEST_GO(what_a_child_inherits)
 {
     char buf[512] = "", *envp[] = {"GREETING=hello", "PATH=/bin:/usr/bin", NULL};
-    char *argv[] = {"sh", "-c", "pwd; echo $GREETING; grep SigIgn /proc/self/status; ls /proc/self/fd | wc -l", NULL};
-    gort_command c = {.file = "sh", .argv = argv, .envp = envp, .dir = "/", .in = GORT_NULL, .out = GORT_PIPE};
+    char *argv[] = {"sh", "-c",
+                    "pwd; echo $GREETING; grep SigIgn /proc/self/status; ls /proc/self/fd | wc -l", NULL};
+    gort_command c = {
+        .file = "sh", .argv = argv, .envp = envp, .dir = "/", .in = GORT_NULL, .out = GORT_PIPE};
     gort_process p;
     int listener = gort_listen("tcp", "127.0.0.1:0");
     CHECK_GE(listener, 0);
