@@ -46,6 +46,7 @@ static uint32_t kind_of_socket(int fd, bool nonblock)
 static GORT_COLD int learn(int fd, struct gort__fd *f)
 {
     struct stat st;
+    uint32_t unknown = 0;
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fstat(fd, &st) != 0)
         return -errno;
@@ -55,7 +56,8 @@ static GORT_COLD int learn(int fd, struct gort__fd *f)
         kind = kind_of_socket(fd, nonblock);
     else if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
         kind = GORT__KIND_FILE;
-    gort__store(&f->kind, kind, RELEASE); /* pairs with gort__io_begin */
+    /* Pairs with gort__fd_begin. A close or a new file may have come first, and knows better. */
+    gort__cas(&f->kind, &unknown, kind, RELEASE);
     return 0;
 }
 
@@ -65,8 +67,7 @@ int gort__io_begin(struct gort__io *io)
     if (GORT_UNLIKELY(!f))
         return fcntl(io->fd, F_GETFL) < 0 ? -EBADF : -ENOMEM;
     io->f = f;
-    io->generation = gort__fd_generation(f);
-    io->kind = gort__load(&f->kind, ACQUIRE); /* pairs with learn and gort__fd_retire */
+    io->generation = gort__fd_begin(f, &io->kind);
     if (GORT_UNLIKELY(!io->kind)) {
         if (!gort__fd_hold(f, io->generation))
             return -EBADF;
@@ -75,6 +76,8 @@ int gort__io_begin(struct gort__io *io)
         if (err)
             return err;
         io->kind = gort__load(&f->kind, ACQUIRE); /* pairs with learn */
+        if (io->kind == GORT__FD_CLOSING)
+            return -EBADF;
     }
     return 0;
 }
@@ -199,10 +202,12 @@ static int retire(int fd, bool closes)
     struct gort__fd *f = gort__fd_get(fd);
     int err = 0;
     if (f)
-        gort__fd_retire(f, fd, 0, &woken);
+        gort__fd_retire(f, fd, closes ? GORT__FD_CLOSING : 0, &woken);
     /* Linux has closed it also when it says EINTR. */
     if (closes && close(fd) != 0 && errno != EINTR)
         err = -errno;
+    if (f && closes)
+        gort__fd_closed(f);
     if (woken)
         gort__io_ready(m, woken); /* now whoever is woken may rely on it being closed */
     if (m)

@@ -114,7 +114,7 @@ int gort_wait_fd(int fd, int what, int64_t deadline)
         return fd < 0 || look(fd, what) < 0 ? -EBADF : -ENOMEM;
     struct gort__m *m = gort__enter();
     b.io.f = f;
-    b.io.generation = gort__fd_generation(f);
+    b.io.generation = gort__fd_begin(f, &b.io.kind);
     int result;
     do {
         uint32_t seq[2] = {gort__load(&f->seq[0], ACQUIRE), gort__load(&f->seq[1], ACQUIRE)};

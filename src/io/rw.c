@@ -20,6 +20,14 @@ ssize_t gort__io_slow(const struct gort__io *io)
     return poll(&p, 1, 0) == 0 ? -EAGAIN : GORT__IO_BLOCKS;
 }
 
+/* For all who come after, unless it is another file by now. */
+static void note_no_nowait(struct gort__io *io)
+{
+    uint32_t same = io->kind;
+    io->kind |= GORT__FD_NO_NOWAIT;
+    gort__cas(&io->f->kind, &same, io->kind, RELAXED);
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 static ssize_t read_nowait(struct gort__io *io)
@@ -30,8 +38,7 @@ static ssize_t read_nowait(struct gort__io *io)
             return GORT__IO_BLOCKS; /* it is on the disk */
         if (n != -EOPNOTSUPP && n != -ENOSYS && n != -EINVAL)
             return n;
-        io->kind |= GORT__FD_NO_NOWAIT;
-        gort__or(&io->f->kind, GORT__FD_NO_NOWAIT, RELAXED);
+        note_no_nowait(io);
     }
     return gort__io_slow(io);
 }
@@ -121,8 +128,7 @@ static ssize_t write_nowait(struct gort__io *io)
         ssize_t n = gort__io_result(pwritev2(io->fd, io->iov, io->count, -1, RWF_NOWAIT));
         if (n != -EOPNOTSUPP && n != -ENOSYS && n != -EINVAL)
             return n;
-        io->kind |= GORT__FD_NO_NOWAIT;
-        gort__or(&io->f->kind, GORT__FD_NO_NOWAIT, RELAXED);
+        note_no_nowait(io);
     }
     return gort__io_slow(io);
 }

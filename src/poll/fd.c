@@ -137,6 +137,17 @@ void gort__fd_event(struct gort__fd *f, uint32_t generation, uint32_t what, stru
 
 /* --- the life of a file ----------------------------------------------------------------------- */
 
+void gort__fd_pause(void)
+{
+    gort__os_thread_yield();
+}
+
+void gort__fd_closed(struct gort__fd *f)
+{
+    uint32_t closing = GORT__FD_CLOSING;
+    gort__cas(&f->kind, &closing, 0, RELEASE); /* pairs with gort__fd_begin */
+}
+
 static uint64_t tag_of(const struct gort__fd *f, int fd)
 {
     return (uint64_t)gort__fd_generation(f) << 32 | (uint32_t)fd;
@@ -169,8 +180,8 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     struct gort__poll_waiter **tail = woken;
     *woken = NULL;
     gort__fd_lock(f);
-    gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold */
-    gort__store(&f->kind, kind, RELEASE);            /* pairs with io/fd.c:gort__io_begin */
+    gort__store(&f->kind, kind, RELEASE);            /* before the generation; pairs with gort__fd_begin */
+    gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold and gort__fd_begin */
     bool watched = f->epoch && f->epoch == gort__poll_epoch;
     gort__store(&f->epoch, 0, RELAXED);
     gort__store(&f->dry, 0, RELAXED);
@@ -181,7 +192,7 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     }
     wake_all(&f->writers, -EBADF, &tail);
     gort__fd_unlock(f);
-    if (watched && !kind)
+    if (watched && (!kind || kind == GORT__FD_CLOSING))
         gort__os_poll_del(gort__poll_fd, fd);
     /* They are in calls that do not block: a matter of microseconds. Pairs with gort__fd_drop. */
     while (GORT_UNLIKELY((uint32_t)gort__load(&f->word, ACQUIRE) != 0))

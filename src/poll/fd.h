@@ -48,8 +48,14 @@ struct gort__fd {
 
 #define GORT__DRY (UINT64_C(1) << 32)
 
+/* The kind of an fd between gort__fd_retire and the close of its file: calls that begin then must wait a moment, for
+ * the file is still open and nobody would tell them when it is not. */
+#define GORT__FD_CLOSING UINT32_MAX
+
 /* The entry of an fd number, made at its first use. NULL: no such number, or no memory. Never freed. */
 struct gort__fd *gort__fd_get(int fd);
+
+void gort__fd_pause(void); /* somebody else is about to finish */
 
 static inline uint32_t gort__fd_generation(const struct gort__fd *f)
 {
@@ -114,11 +120,26 @@ void gort__poll_done(uint32_t waits);
 /*
  * The file is about to be closed, or is a new one behind the same number. All who wait are claimed with -EBADF and
  * linked to *woken (the caller readies them after this); when it returns no call for the file is in the kernel.
- * kind: that of the new file, or 0.
+ * kind: that of the new file; 0: not known yet; GORT__FD_CLOSING: until gort__fd_closed.
  */
 void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__poll_waiter **woken);
 
-/* Ended calls of the poller: for tests. */
+/* After the close: whoever opens a file with this number finds an unknown one, unless it has said already what it is. */
+void gort__fd_closed(struct gort__fd *f);
+
+/* Begins a call: the generation and kind of the file. 0 for a kind that is not known yet. */
+static inline uint32_t gort__fd_begin(const struct gort__fd *f, uint32_t *kind)
+{
+    for (;;) {
+        uint32_t generation = gort__fd_generation(f); /* first: retire changes the kind before it */
+        *kind = gort__load(&f->kind, ACQUIRE);        /* pairs with io/fd.c:learn and gort__fd_retire */
+        if (GORT_LIKELY(*kind != GORT__FD_CLOSING))
+            return generation;
+        gort__fd_pause();
+    }
+}
+
+/* An event of that generation; those whose wait is over are appended to the list. */
 void gort__fd_event(struct gort__fd *f, uint32_t generation, uint32_t what, struct gort__poll_waiter ***tail);
 
 #endif

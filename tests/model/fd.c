@@ -172,8 +172,9 @@ static void two_events(void)
 static void closer(void)
 {
     struct gort__poll_waiter *woken;
-    gort__fd_retire(&file_of, FD, 0, &woken);
+    gort__fd_retire(&file_of, FD, GORT__FD_CLOSING, &woken);
     gort__store(&book.file, 1, SEQ_CST);
+    gort__fd_closed(&file_of);
     gort__io_ready(NULL, woken);
 }
 static void writes(int i)
