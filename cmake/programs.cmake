@@ -7,6 +7,7 @@
 #    * Build: standalone           does not link libgort (it includes the sources it tests)
 #    * Build: shared               links libgort.so instead of libgort.a
 #    * Build: -DQUEUE=4 ...        extra compiler flags
+#    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
 # The words may be combined on that one line.
 
 # gort_program(target source...): a program with our flags, next to its siblings in the build tree.
@@ -18,6 +19,20 @@ function(gort_program target)
     target_link_options(${target} PRIVATE ${GORT_LINK_OPTIONS})
     if(GORT_STATIC_PROGRAMS)
         target_link_options(${target} PRIVATE -static)
+    endif()
+endfunction()
+
+# A library of the build machine, for tests that can do without it.
+function(gort_link_package target package)
+    find_package(PkgConfig QUIET)
+    if(NOT PKG_CONFIG_FOUND OR CMAKE_CROSSCOMPILING OR GORT_STATIC_PROGRAMS)
+        return()
+    endif()
+    pkg_check_modules(PKG_${package} QUIET IMPORTED_TARGET ${package})
+    if(PKG_${package}_FOUND)
+        string(TOUPPER ${package} upper)
+        target_link_libraries(${target} PRIVATE PkgConfig::PKG_${package})
+        target_compile_definitions(${target} PRIVATE HAVE_${upper})
     endif()
 endfunction()
 
@@ -41,10 +56,12 @@ function(gort_test dir source)
             if(NOT GORT_STATIC_PROGRAMS)
                 set(library gort)
             endif()
+        elseif(word MATCHES "^pkg:(.+)")
+            gort_link_package(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, pkg:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})

@@ -23,5 +23,10 @@
 #include "gort/ctx.h"
 #include "gort/group.h"
 #include "gort/typed.h"
+#include "gort/io.h"
+#include "gort/net.h"
+#include "gort/buf.h"
+#include "gort/signal.h"
+#include "gort/process.h"
 
 #endif

@@ -13,6 +13,7 @@ enum gort__rank {
     GORT_RANK_TREE,  /* who is whose child among contexts; closes channels */
     GORT_RANK_CHAN,  /* a channel; several at once in address order */
     GORT_RANK_SYNC,  /* mutex, rwmutex, cond, wait group, semaphore */
+    GORT_RANK_FD,    /* an fd: who waits for it */
     GORT_RANK_CTX,   /* a context: a goroutine that begins to wait registers with its own */
     GORT_RANK_KEYS,  /* the table of keys */
     GORT_RANK_TIMER, /* the heap of timers */

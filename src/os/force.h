@@ -13,6 +13,7 @@ struct gort__os_force {
     bool no_guard_install; /* guards by mprotect, one mapping each */
     bool no_membarrier;    /* both halves of the asymmetric fence are full fences */
     bool no_epoll_pwait2;  /* sleeps of the poller through ppoll */
+    bool no_pidfd;         /* children are waited for in a blocking call */
 };
 extern struct gort__os_force gort__os_force;
 

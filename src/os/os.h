@@ -92,15 +92,23 @@ void gort__os_fence_heavy(void);
  *
  * A poller tells when fds become ready: edge-triggered, both directions at once. errno is left alone.
  */
-enum { GORT__OS_READABLE = 1, GORT__OS_WRITABLE = 2, GORT__OS_HANGUP = 4, GORT__OS_ERROR = 8 };
+enum {
+    GORT__OS_READABLE = 1,
+    GORT__OS_WRITABLE = 2,
+    GORT__OS_HANGUP = 4,
+    GORT__OS_ERROR = 8,
+    GORT__OS_URGENT = 16
+};
 struct gort__os_event {
     uint64_t tag; /* as given to gort__os_poll_add */
     uint32_t what;
 };
 int gort__os_poll_open(void); /* a poller, or -errno */
 void gort__os_poll_close(int poller);
-int gort__os_poll_add(int poller, int fd, uint64_t tag); /* 0, -EPERM: never waits (a regular file), -errno */
-int gort__os_poll_del(int poller, int fd);               /* 0 or -errno */
+/* 0, -EPERM: never waits (a regular file), -errno. What is ready already is an event. Again for the same fd: the new
+ * tag counts, and what is ready is an event once more. */
+int gort__os_poll_add(int poller, int fd, uint64_t tag);
+int gort__os_poll_del(int poller, int fd); /* 0 or -errno */
 /* Up to n events. 0: the monotonic deadline (INT64_MIN: does not sleep; INT64_MAX: none) has passed, or it was kicked or
  * interrupted. Sleeps with a precision of some ten microseconds where the kernel can (epoll_pwait2). */
 int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline);
@@ -125,15 +133,18 @@ struct gort__os_signal {
     void *info, *context;
 };
 /* Installs fn for signo, whatever was there, which gort__os_signal_chain then calls. 0 or -errno. One signal at a time. */
-int gort__os_signal_catch(int signo, void (*fn)(const struct gort__os_signal *));
-bool gort__os_signal_caught(int signo); /* our handler is still the one installed */
-void gort__os_signal_release(int signo);
+int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *));
+bool gort__os_signal_shared(int signo); /* our handler is still the one installed */
+void gort__os_signal_unshare(int signo);
 void gort__os_signal_chain(const struct gort__os_signal *s); /* does what would have happened without us */
 void gort__os_signal_unblock(int signo);                     /* for the calling thread */
 /* Installs fn for signo when its disposition is the default; true when it did. */
 bool gort__os_signal_take(int signo, void (*fn)(int signo));
 /* Back to the default, if fn is still the handler. */
 void gort__os_signal_give_back(int signo, void (*fn)(int signo));
+/* Installs fn for signo whatever its disposition is, which release puts back. 0 or -errno. One at a time for each signal. */
+int gort__os_signal_catch(int signo, void (*fn)(int signo));
+void gort__os_signal_release(int signo);
 __attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handlers */
 
 /* --- the machine (linux/cpus.c) --------------------------------------------------------------- */

@@ -14,21 +14,25 @@
 /* One that waits for an fd. Lives on the stack of the waiting goroutine. */
 struct gort__poll_waiter {
     struct gort__poll_waiter *next,
-        *prev;  /* guarded by the lock of the fd's direction; next also links gort__poll_look's list */
+        *prev;  /* guarded by the lock of the fd; next also links gort__poll_look's list */
     void *g;    /* who waits */
-    int result; /* > 0: what is ready; < 0: -errno (closed) */
+    int result; /* > 0: what is ready (or fd.h: GORT__POLL_AGAIN); < 0: -errno (closed) */
     bool queued;
 };
 
-/* Asked under the lock of the fd's direction: may the poller end this wait? False: a deadline, a context or the
+/* Asked under the lock of the fd: may the poller end this wait? False: a deadline, a context or the
  * end of the run has done so already. Set once by the scheduler, before the first gort__poll_open. */
 extern bool (*gort__poll_claim)(struct gort__poll_waiter *w) GORT_HIDDEN;
+
+/* Called by gort__poll_close, if set: what a room above has to end with the run. Set by that room, at any time. */
+extern void (*gort__poll_at_close)(void) GORT_HIDDEN;
 
 /* The start and the end of a run. 0 or -errno. */
 int gort__poll_open(void);
 void gort__poll_close(void);
 
-/* How many wait for fds: while it is 0 nobody needs to look. Any thread, no lock. */
+/* How many wait for fds: while it is 0 nobody needs to look. One that was claimed counts until it runs again, so that
+ * it is never both unseen here and not yet in a run queue. Any thread, no lock. */
 uint32_t gort__poll_pending(void);
 
 /* Those whose wait is over, claimed and linked by next. Sleeps until there are some, until kicked, or until the

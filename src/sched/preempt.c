@@ -151,19 +151,19 @@ int gort__preempt_start(void)
 {
     signo = gort__sched.conf.signal;
     gort__os_text_collect();
-    return gort__os_signal_catch(signo, on_signal);
+    return gort__os_signal_share(signo, on_signal);
 }
 
 void gort__preempt_end(bool keep)
 {
     if (!keep)
-        gort__os_signal_release(signo);
+        gort__os_signal_unshare(signo);
 }
 
 void gort__preempt_again(void)
 {
-    if (!gort__os_signal_caught(signo))
-        gort__os_signal_catch(signo, on_signal);
+    if (!gort__os_signal_shared(signo))
+        gort__os_signal_share(signo, on_signal);
 }
 
 void gort__preempt_thread(struct gort__m *m)

@@ -41,6 +41,8 @@ const char *gort__g_reason_name(enum gort__reason r)
     static const char *const names[GORT_WAIT_REASONS] = {
         "",          "chan receive", "chan send",     "select",    "select (no cases)",
         "mutex",     "rwmutex read", "rwmutex write", "cond wait", "wait group",
-        "semaphore", "once",         "barrier",       "sleep",     "timer"};
+        "semaphore", "once",         "barrier",       "sleep",     "timer",
+        "io read",   "io write",     "io write turn", "accept",    "connect",
+        "fd"};
     return (unsigned)r < GORT_WAIT_REASONS && names[r] ? names[r] : "";
 }

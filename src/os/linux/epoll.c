@@ -56,10 +56,10 @@ void gort__os_poll_close(int poller)
 
 int gort__os_poll_add(int poller, int fd, uint64_t tag)
 {
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = tag};
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET, .data.u64 = tag};
     int saved = errno, err = 0;
     if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) != 0)
-        err = -errno;
+        err = errno == EEXIST && epoll_ctl(poller, EPOLL_CTL_MOD, fd, &e) == 0 ? 0 : -errno;
     errno = saved;
     return err;
 }
@@ -126,6 +126,8 @@ int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t
             what |= GORT__OS_HANGUP;
         if (in & EPOLLERR)
             what |= GORT__OS_ERROR;
+        if (in & EPOLLPRI)
+            what |= GORT__OS_URGENT;
         events[kept++] = (struct gort__os_event){raw[i].data.u64, what};
     }
     errno = saved;

@@ -73,6 +73,28 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
     errno = saved;
 }
 
+static struct sigaction former[_NSIG]; /* of caught signals; guarded by the caller */
+
+int gort__os_signal_catch(int signo, void (*fn)(int signo))
+{
+    int saved = errno, err = 0;
+    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    if (signo <= 0 || signo >= _NSIG)
+        err = -EINVAL;
+    else if (sigaction(signo, &action, &former[signo]) != 0)
+        err = -errno;
+    errno = saved;
+    return err;
+}
+
+void gort__os_signal_release(int signo)
+{
+    int saved = errno;
+    sigaction(signo, &former[signo], NULL);
+    errno = saved;
+}
+
 /* --- one signal that we share with the program ------------------------------------------------ */
 
 static struct {
@@ -105,7 +127,7 @@ static void on_shared(int signo, siginfo_t *info, void *context)
     errno = saved;
 }
 
-bool gort__os_signal_caught(int signo)
+bool gort__os_signal_shared(int signo)
 {
     struct sigaction action;
     int saved = errno;
@@ -114,11 +136,11 @@ bool gort__os_signal_caught(int signo)
     return ours;
 }
 
-int gort__os_signal_catch(int signo, void (*fn)(const struct gort__os_signal *))
+int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
 {
     int saved = errno, err = 0;
     struct sigaction action;
-    if (!gort__os_signal_caught(signo)) {
+    if (!gort__os_signal_shared(signo)) {
         shared.signo = signo;
         shared.fn = fn;
         memset(&action, 0, sizeof action);
@@ -132,10 +154,10 @@ int gort__os_signal_catch(int signo, void (*fn)(const struct gort__os_signal *))
     return err;
 }
 
-void gort__os_signal_release(int signo)
+void gort__os_signal_unshare(int signo)
 {
     int saved = errno;
-    if (gort__os_signal_caught(signo))
+    if (gort__os_signal_shared(signo))
         sigaction(signo, &shared.former, NULL);
     errno = saved;
 }

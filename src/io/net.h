@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* net.h - names of networks and addresses, for the files of this room. */
+#ifndef GORT_SRC_IO_NET_H
+#define GORT_SRC_IO_NET_H
+
+#include <sys/socket.h>
+
+#include <gort/net.h>
+
+#include "io/io.h"
+
+#define GORT__ADDRS 16 /* addresses of a name that are looked at */
+
+struct gort__net {
+    int family, type; /* AF_UNSPEC: both families of IP */
+};
+
+struct gort__addr {
+    socklen_t len;
+    struct sockaddr_storage any;
+};
+
+/* --- addr.c --- */
+int gort__net_parse(const char *name, struct gort__net *net); /* 0 or -EINVAL */
+/* "host:port" into its parts, copied into buf. 0 or -EINVAL. */
+int gort__addr_split(const char *text, char *buf, size_t size, const char **host, const char **port);
+/* Without names. 1: done; 0: there is a name in it; -errno. */
+int gort__addr_numeric(const struct gort__net *net, const char *text, struct gort__addr *out);
+socklen_t gort__addr_len(const struct sockaddr_storage *addr);
+
+/* --- dns.c --- */
+/* All addresses of text in net, looked up if need be. How many, or -errno. May park. */
+int gort__addr_find(const struct gort__net *net, const char *text, struct gort__addr *out, int n,
+                    int64_t deadline);
+
+/* --- listen.c --- */
+/* A socket for an address, with the options that must be set early. fd or -errno. */
+int gort__socket_make(const struct gort__net *net, int family, const gort_net_options *options, bool listens);
+uint32_t gort__socket_kind(const struct gort__net *net);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * signal.c - signals of the process as values in a channel.
+ *
+ * Why: a handler may do next to nothing, so it sets a bit and writes to an eventfd; a goroutine waits for that and sends
+ * to the channels. It exists while anything is registered, and as it waits for an fd, the deadlock detector is silent so long.
+ * Stopping: the former disposition is put back first; what the handler has noted by then is sent before stop returns. So a
+ * signal is either delivered or does what it did before; never lost.
+ * Invariants: (1) `handlers` and what it points at are guarded by lock; (2) a bit of `caught` is set by the handler and
+ * taken by whoever sends.
+ * Threads: any; the handler on whatever thread the kernel chooses.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <gort/ctx.h>
+#include <gort/io.h>
+#include <gort/signal.h>
+#include <gort/sync.h>
+
+#include "base/fatal.h"
+#include "io/io.h"
+#include "mem/alloc.h"
+
+#define SIGNALS 65
+
+struct ear {
+    struct ear *next;
+    gort_chan *ch; /* holds a reference */
+};
+
+static struct {
+    gort_mutex lock;
+    struct ear *ears[SIGNALS];
+    int count;     /* of ears */
+    bool forwards; /* the goroutine is there */
+} signals;
+static uint64_t caught;  /* bit signo - 1; atomic, set by the handler */
+static int bell = -1;    /* the eventfd; atomic: the handler reads it */
+static uint32_t ringing; /* handlers that are at it right now; atomic */
+
+static void on_signal(int signo)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    gort__add(&ringing, 1, SEQ_CST);                        /* pairs with at_close */
+    gort__or(&caught, UINT64_C(1) << (signo - 1), RELEASE); /* pairs with take */
+    int fd = gort__load(&bell, SEQ_CST);                    /* pairs with at_close */
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno != EAGAIN)
+        gort__throw("the eventfd of signals refuses: errno %d", errno);
+    gort__sub(&ringing, 1, RELEASE); /* pairs with at_close */
+    errno = saved;
+}
+
+/* With the lock held: sends what has come in of `mask`. */
+static void forward(uint64_t mask)
+{
+    uint64_t set = gort__and(&caught, ~mask, ACQUIRE) & mask; /* pairs with on_signal */
+    for (int signo = 1; set; signo++, set >>= 1)
+        if (set & 1)
+            for (struct ear *e = signals.ears[signo]; e; e = e->next)
+                gort_chan_send_until(e->ch, &signo, GORT_TRY);
+}
+
+static void forwarder(void *unused)
+{
+    uint64_t count;
+    (void)unused;
+    gort_ctx_use(NULL);
+    gort_set_name("signals");
+    for (bool on = true; on;) {
+        ssize_t n = gort_read(gort__load(&bell, RELAXED), &count, sizeof count);
+        gort_mutex_lock(&signals.lock);
+        forward(UINT64_MAX);
+        on = n >= 0 && signals.count > 0;
+        signals.forwards = on;
+        gort_mutex_unlock(&signals.lock);
+    }
+}
+
+/* The run is over: the program gets its signals back. */
+static void at_close(void)
+{
+    for (int signo = 1; signo < SIGNALS; signo++) {
+        if (signals.ears[signo])
+            gort__os_signal_release(signo);
+        for (struct ear *e = signals.ears[signo], *next; e; e = next) {
+            next = e->next;
+            gort_chan_unref(e->ch);
+            gort__alloc_free(e, sizeof *e);
+        }
+    }
+    memset(&signals, 0, sizeof signals);
+    gort__store(&caught, 0, RELAXED);
+    int fd = gort__xchg(&bell, -1, SEQ_CST); /* pairs with on_signal */
+    while (gort__load(&ringing, ACQUIRE))    /* pairs with on_signal */
+        gort__os_thread_yield();
+    if (fd >= 0)
+        gort_close(fd);
+}
+
+static bool refused(int signo)
+{
+    return signo < 1 || signo >= SIGNALS || signo == SIGKILL || signo == SIGSTOP || signo == SIGSEGV ||
+           signo == SIGBUS || signo == SIGFPE || signo == SIGILL || signo == SIGTRAP || signo == SIGSYS;
+}
+
+/* With the lock held: the eventfd and the goroutine. */
+static int begin(void)
+{
+    if (gort__load(&bell, RELAXED) < 0) {
+        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd < 0)
+            return -errno;
+        gort__poll_at_close = at_close;
+        gort__store(&bell, fd, SEQ_CST); /* pairs with on_signal */
+    }
+    if (signals.forwards)
+        return 0;
+    int err = gort_go(forwarder, NULL);
+    signals.forwards = !err;
+    return err;
+}
+
+static struct ear **find(gort_chan *ch, int signo)
+{
+    struct ear **at = &signals.ears[signo];
+    while (*at && (*at)->ch != ch)
+        at = &(*at)->next;
+    return at;
+}
+
+int gort_signal_notify(gort_chan *ch, int signo)
+{
+    if (!ch)
+        gort__fatal("gort_signal_notify: NULL channel");
+    if (refused(signo))
+        return -EINVAL;
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return -ESRCH;
+    gort__leave(m);
+    gort_mutex_lock(&signals.lock);
+    struct ear **at = find(ch, signo), *e = *at;
+    int err = e ? 0 : begin();
+    if (!e && !err) {
+        e = gort__alloc(sizeof *e);
+        err = e ? 0 : -ENOMEM;
+        if (!err && !signals.ears[signo])
+            err = gort__os_signal_catch(signo, on_signal);
+        if (!err) {
+            *e = (struct ear){.ch = gort_chan_ref(ch)};
+            *at = e;
+            signals.count++;
+        } else if (e) {
+            gort__alloc_free(e, sizeof *e);
+        }
+    }
+    gort_mutex_unlock(&signals.lock);
+    return err;
+}
+
+int gort_signal_stop(gort_chan *ch, int signo)
+{
+    if (refused(signo))
+        return -EINVAL;
+    gort_mutex_lock(&signals.lock);
+    struct ear **at = find(ch, signo), *e = *at;
+    if (e) {
+        if (signals.ears[signo] == e && !e->next)
+            gort__os_signal_release(signo);
+        forward(UINT64_C(1) << (signo - 1));
+        *at = e->next;
+        if (--signals.count == 0) { /* the goroutine ends too */
+            uint64_t one = 1;
+            if (write(gort__load(&bell, RELAXED), &one, sizeof one) < 0)
+                gort__check(errno == EAGAIN);
+        }
+    }
+    gort_mutex_unlock(&signals.lock);
+    if (!e)
+        return -ENOENT;
+    gort_chan_unref(e->ch);
+    gort__alloc_free(e, sizeof *e);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait.c - waiting for an fd, and for one's turn to write.
+ *
+ * Why: fd.h tells how a waiter and an event find each other. Here the waiter's half meets deadlines and contexts: all
+ * of them race for the goroutine's claim word (sched/wait.c), so one of them ends the wait.
+ * A new deadline of the fd does not touch anybody's timer: it wakes all who wait in that direction, and they wait again.
+ * The turn to write makes a long write whole: it is taken by every write, costs two atomic operations while nobody else
+ * writes, and is handed from one to the next in order.
+ * Threads: any.
+ */
+#include "base/fatal.h"
+#include "io/io.h"
+
+#define FULL_PEER INT64_C(1000000) /* ns between tries to send to a full unix datagram socket */
+
+static void lock_fd(void *f)
+{
+    gort__fd_lock(f);
+}
+
+static void unlock_fd(void *f)
+{
+    gort__fd_unlock(f);
+}
+
+/* With the lock held: the earlier of the operation's deadline and the fd's. */
+static int64_t deadline_of(const struct gort__io *io)
+{
+    int64_t until = gort__load(&io->f->until[io->dir], RELAXED);
+    return until && until < io->deadline ? until : io->deadline;
+}
+
+/* An unconnected unix datagram socket is not told when its peer has room again, so it has to look. */
+static bool must_look(const struct gort__io *io)
+{
+    const uint32_t both = GORT__FD_UNIX | GORT__FD_DGRAM;
+    return io->dir == GORT__DIR_WRITE && (io->kind & both) == both;
+}
+
+int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
+{
+    struct gort__fd *f = io->f;
+    int err = gort__wait_refused(*m, io->deadline, false, io->name);
+    if (err)
+        return err;
+    struct gort__poll_waiter w = {.g = (*m)->g};
+    gort__fd_lock(f);
+    err = gort__fd_generation(f) != io->generation ? -EBADF : gort__fd_watch(f, io->fd);
+    if (err) {
+        gort__fd_unlock(f);
+        return err;
+    }
+    gort__fd_queue(f, io->dir, &w, io->woken);
+    io->woken = false;
+    if (gort__fd_moved(f, io->dir, seq)) {
+        gort__poll_remove(&f->waiters[io->dir], &w);
+        gort__fd_unlock(f);
+        gort__poll_done(1);
+        return 0;
+    }
+    struct gort__wait how = {f, lock_fd, unlock_fd, deadline_of(io), io->reason, false};
+    int64_t until = how.deadline;
+    bool look = must_look(io);
+    if (look && gort__os_now() + FULL_PEER < until)
+        how.deadline = gort__os_now() + FULL_PEER;
+    err = gort__wait_shared_park(m, &how);
+    if (err) {
+        if (w.queued)
+            gort__poll_remove(&f->waiters[io->dir], &w);
+        gort__fd_unlock(f);
+    }
+    gort__poll_done(1);
+    if (look && err == -ETIMEDOUT && gort__os_now() < until)
+        return gort__wait_refused(*m, io->deadline, false, io->name); /* the context's deadline counts too */
+    if (err || w.result < 0)
+        return err ? err : w.result;
+    io->woken = w.result != GORT__POLL_AGAIN;
+    return 0;
+}
+
+void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d)
+{
+    if (GORT_LIKELY(!gort__load(&f->waiters[d].first, RELAXED)))
+        return;
+    gort__fd_lock(f);
+    struct gort__poll_waiter *w = gort__poll_take(&f->waiters[d], d == GORT__DIR_READ ? GORT__OS_READABLE
+                                                                                      : GORT__OS_WRITABLE);
+    gort__fd_unlock(f);
+    if (w)
+        gort__ready(m, w->g);
+}
+
+/* --- the turn to write ------------------------------------------------------------------------ */
+
+enum { TURN_FREE, TURN_TAKEN, TURN_WANTED };
+
+static int turn_wait(struct gort__m **m, struct gort__io *io)
+{
+    struct gort__fd *f = io->f;
+    for (;;) {
+        int64_t until = gort__load(&f->until[GORT__DIR_WRITE], RELAXED);
+        if (until && until <= gort__os_now())
+            return -ETIMEDOUT;
+        int err = gort__wait_refused(*m, io->deadline, false, io->name);
+        if (err)
+            return err;
+        struct gort__poll_waiter w = {.g = (*m)->g};
+        gort__fd_lock(f);
+        if (gort__fd_generation(f) != io->generation) {
+            gort__fd_unlock(f);
+            return -EBADF;
+        }
+        if (gort__xchg(&f->turn, TURN_WANTED, ACQUIRE) == TURN_FREE) { /* pairs with gort__io_turn_give */
+            gort__fd_unlock(f);
+            return 0;
+        }
+        gort__poll_push(&f->writers, &w, false);
+        struct gort__wait how = {f, lock_fd, unlock_fd, deadline_of(io), GORT_WAIT_IO_TURN, false};
+        err = gort__wait_shared_park(m, &how);
+        if (err) {
+            if (w.queued)
+                gort__poll_remove(&f->writers, &w);
+            gort__fd_unlock(f);
+            return err;
+        }
+        if (w.result != GORT__POLL_AGAIN)
+            return w.result < 0 ? w.result : 0;
+    }
+}
+
+int gort__io_turn_take(struct gort__m **m, struct gort__io *io)
+{
+    uint32_t nobody = TURN_FREE;
+    if (GORT_LIKELY(
+            gort__cas(&io->f->turn, &nobody, TURN_TAKEN, ACQUIRE))) /* pairs with gort__io_turn_give */
+        return 0;
+    return turn_wait(m, io);
+}
+
+void gort__io_turn_give(struct gort__m *m, struct gort__io *io)
+{
+    struct gort__fd *f = io->f;
+    uint32_t mine = TURN_TAKEN;
+    if (GORT_LIKELY(gort__cas(&f->turn, &mine, TURN_FREE, RELEASE))) /* pairs with gort__io_turn_take */
+        return;
+    gort__fd_lock(f);
+    struct gort__poll_waiter *w = gort__poll_take(&f->writers, GORT__POLL_TURN);
+    gort__store(&f->turn, w ? TURN_WANTED : TURN_FREE, RELEASE); /* pairs with gort__io_turn_take */
+    gort__fd_unlock(f);
+    if (w)
+        gort__ready(m, w->g);
+}

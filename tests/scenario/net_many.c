@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net_many.c - many connections; I/O beside goroutines that never wait; the count of those who wait.
+ */
+#include <sys/resource.h>
+
+#include "netting.h"
+#include "poll/poll.h"
+
+static atomic_long served, asked;
+
+static void echo(int fd)
+{
+    char buf[64];
+    for (ssize_t n; (n = gort_read(fd, buf, sizeof buf)) > 0;)
+        CHECK_EQ(gort_write_all(fd, buf, (size_t)n), n);
+    gort_close(fd);
+    atomic_fetch_add(&served, 1);
+}
+
+static void serve(int listener)
+{
+    for (int fd; (fd = gort_accept(listener)) >= 0;)
+        CHECK_EQ(GORT_GO(echo, fd), 0);
+}
+
+/* How many connections fit: two fds each. */
+static long may_have(long wanted)
+{
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    long fit = ((long)limit.rlim_cur - 64) / 2;
+    return fit < wanted ? fit : wanted;
+}
+
+static int *fds;
+
+static void ask(long i)
+{
+    char out[16], in[16];
+    snprintf(out, sizeof out, "%ld", i);
+    CHECK_EQ(gort_write_all(fds[i], out, sizeof out), sizeof out);
+    CHECK_EQ(gort_read_full(fds[i], in, sizeof in), sizeof in);
+    CHECK_STR(in, out);
+    atomic_fetch_add(&asked, 1);
+}
+
+/* n connections, all idle; then `active` of them are used `rounds` times, at once; then all are closed. */
+static void many(long wanted, long active, int rounds)
+{
+    char addr[64];
+    int listener = listen_here(addr, sizeof addr);
+    long n = may_have(wanted);
+    fds = malloc((size_t)n * sizeof *fds);
+    CHECK_EQ(GORT_GO(serve, listener), 0);
+    long before = test_rss_kb();
+    for (long i = 0; i < n; i++) {
+        fds[i] = gort_dial("tcp", addr);
+        CHECK_MSG(fds[i] >= 0, "connection %ld: %s", i, gort_strerror(fds[i]));
+    }
+    test_log("%ld connections, %ld KiB", n, test_rss_kb() - before);
+    for (int r = 0; r < rounds; r++) {
+        long step = n / active ? n / active : 1, used = 0;
+        atomic_store(&asked, 0);
+        for (long i = 0; i < n; i += step, used++)
+            CHECK_EQ(GORT_GO(ask, i), 0);
+        await(&asked, used);
+    }
+    for (long i = 0; i < n; i++)
+        CHECK_EQ(gort_close(fds[i]), 0);
+    await(&served, n);
+    CHECK_EQ(gort_close(listener), 0);
+    settle();
+    CHECK_EQ(gort__poll_pending(), 0);
+    free(fds);
+}
+
+TEST_GO(a_thousand_connections, .procs = "1,2,4", .fuzz = true)
+{
+    many(test_scaled(1000, 100), test_scaled(1000, 100), 3);
+}
+
+TEST_GO(ten_thousand_connections, .timeout = 120)
+{
+    if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
+        SKIP("too slow here");
+    many(10000, 100, 5);
+}
+
+/* --- beside others ---------------------------------------------------------------------------- */
+
+static atomic_long stop;
+
+static void yields(void)
+{
+    while (!atomic_load(&stop)) {
+        for (volatile int i = 0; i < 2000; i++)
+            ;
+        gort_yield();
+    }
+}
+
+/* Those who wait for fds get their share although the Ps are never idle. */
+TEST_GO(io_beside_yielding_goroutines, .procs = "1,2")
+{
+    char byte = 'x';
+    int ends[2], rounds = (int)test_scaled(200, 20);
+    tcp_pair(ends);
+    CHECK_EQ(GORT_GO(echo, ends[1]), 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(GORT_GO(yields), 0);
+    int64_t from = gort_now();
+    for (int i = 0; i < rounds; i++) {
+        CHECK_EQ(gort_write_all(ends[0], &byte, 1), 1);
+        CHECK_EQ(gort_read(ends[0], &byte, 1), 1);
+    }
+    test_log("%d round trips in %ld us", rounds, (long)((gort_now() - from) / 1000));
+    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
+    atomic_store(&stop, 1);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    settle();
+}
+
+/* --- the count ------------------------------------------------------------------------------------ */
+
+static void read_one(int fd)
+{
+    char byte;
+    gort_read(fd, &byte, 1);
+}
+
+/* However a wait ends, it is not counted any more: the deadlock detector relies on it. */
+TEST_GO(the_count_returns_to_zero, .procs = "1,2,4", .fuzz = true)
+{
+    int ends[2];
+    tcp_pair(ends);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(GORT_GO(read_one, ends[0]), 0);
+        CHECK_EQ(gort_read_until(ends[1], &(char){0}, 1, gort_in(i % 3 * 10 * GORT_US)), -ETIMEDOUT);
+        CHECK_EQ(gort_wait_fd(ends[1], GORT_READ | GORT_HUP, gort_in(10 * GORT_US)), -ETIMEDOUT);
+        CHECK_EQ(gort_set_deadline(ends[0], GORT_READ, gort_now()), 0);
+        settle();
+        CHECK_EQ(gort_set_deadline(ends[0], GORT_READ, GORT_FOREVER), 0);
+        CHECK_EQ(gort__poll_pending(), 0);
+    }
+    CHECK_EQ(GORT_GO(read_one, ends[0]), 0);
+    await_waiting("io read", 1);
+    CHECK_EQ(gort__poll_pending(), 1);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    settle();
+    CHECK_EQ(gort__poll_pending(), 0);
+    CHECK_EQ(gort_close(ends[1]), 0);
+}
+
+/* With nobody waiting for an fd any more, a deadlock is one. */
+TEST_GO(deadlock_after_io, .crash = "all goroutines are asleep")
+{
+    int ends[2];
+    char byte;
+    tcp_pair(ends);
+    CHECK_EQ(gort_read_until(ends[0], &byte, 1, gort_in(GORT_MS)), -ETIMEDOUT);
+    close_pair(ends);
+    gort_chan *never = gort_chan_new(0, 0);
+    gort_chan_recv(never, NULL);
+}
