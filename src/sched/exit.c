@@ -137,6 +137,8 @@ static bool commit_end(struct gort__g *g, void *arg)
     struct gort__p *p = gort__m_self()->p;
     (void)arg;
     gort__san_fiber_free(g);
+    if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
+        gort__census_take(g);
     gort__stack_put(&p->stacks, g->stack);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
@@ -149,14 +151,15 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     struct gort__p *p = m->p;
     m->g0.ctx.control = g->ctx.control; /* what is loaded now; the record is somebody else's in a moment */
     next->stack = g->stack;
-    gort__arch_make(&next->ctx, gort__stack_hi(next->stack), gort__start_here);
+    gort__store(&next->stack->owner, next, RELAXED);
+    gort__arch_make(&next->ctx, gort__stack_top(next->stack), gort__start_here);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
     gort__store(&m->g, next, RELAXED);
     gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
     gort__g_set(next, GORT_G_RUNNING);
-    p->switches++;
+    gort__store(&p->switches, p->switches + 1, RELAXED);
     gort__arch_restart(&m->g0.ctx, &next->ctx);
 }
 
@@ -183,10 +186,10 @@ void gort__g_end(void)
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND);
-            if (!GORT_SANITIZED && fresh && g->stack->log2 == gort__stack_class(0))
+            if (!GORT_SANITIZED && fresh && !(g->flags & GORT_G_CHECKED) && g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(next->flags & GORT_G_BOUND) && (next->ctx.pc || gort__give_stack(m->p, next)))
+            if (!(gort__load(&next->flags, RELAXED) & GORT_G_SPECIAL) && (next->ctx.pc || gort__give_stack(m->p, next)))
                 gort__switch_to(m, g, next);
             m->handed = next;
         }

@@ -54,8 +54,14 @@ enum gort__gflag {
     GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
     GORT_G_WORDS = 32,   /* fn takes more than one word */
     GORT_G_CONTEXT = 64, /* scope is set */
-    GORT_G_FINALLY = 128 /* arg[3] is a function to call with arg[4] at its end */
+    GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
+    /* These two are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    GORT_G_HELD = 0x4000,   /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */
+    GORT_G_CHECKED = 0x8000 /* its stack is looked at by software: a canary, or the census (overflow.c) */
 };
+
+/* Cannot be resumed from just any stack: schedule.c:gort__schedule_loop sees to it. */
+#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_HELD | GORT_G_CHECKED)
 
 struct gort__m;
 struct gort__exit_handler;

@@ -38,6 +38,7 @@ void gort__deadlock_check_locked(void)
         return;
     if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->without_p)
         return;
+    gort__shrink_stir_locked();
     uint64_t live = gort__g_count();
     if (live == 0) {
         gort__run_done_locked(0);
@@ -172,7 +173,9 @@ void gort__keeper_loop(void)
         join_dead(dead);
         if (done)
             return;
-        int64_t until = gort__timer_run();
+        int64_t until = gort__timer_run(), shrink_at = gort__shrink(gort__os_now());
+        if (until > shrink_at)
+            until = shrink_at;
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;

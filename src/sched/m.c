@@ -61,6 +61,13 @@ void gort__m_destroy(struct gort__m *m)
     gort__os_vm_unmap((char *)m - ALTSTACK - GUARD, record_bytes());
 }
 
+char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard)
+{
+    *size = ALTSTACK;
+    *guard = GUARD;
+    return (char *)m - ALTSTACK;
+}
+
 void gort__m_retire_locked(struct gort__m *m)
 {
     m->link = gort__sched.free_ms;

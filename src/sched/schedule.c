@@ -68,7 +68,10 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
     if (GORT_UNLIKELY(!s))
         return false;
     g->stack = s;
-    gort__arch_make(&g->ctx, gort__stack_hi(s), gort__start_here);
+    gort__store(&s->owner, g, RELAXED);
+    if (GORT_UNLIKELY(s->guard != GORT_STACK_GUARDED || gort__sched.conf.stackcensus))
+        gort__g_flag_on(g, GORT_G_CHECKED);
+    gort__arch_make(&g->ctx, gort__stack_top(s), gort__start_here);
     gort__san_fiber_make(g);
     return true;
 }
@@ -76,7 +79,7 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
 /* g can be changed to at once, from any stack. */
 static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(g->flags & GORT_G_BOUND))
+    if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & GORT_G_SPECIAL))
         return false;
     return g->ctx.pc || gort__give_stack(p, g);
 }
@@ -117,7 +120,7 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
     } else {
         gort__store(&to->m, m, RELEASE); /* pairs with dump.c */
         gort__g_set(to, GORT_G_RUNNING);
-        m->p->switches++;
+        gort__store(&m->p->switches, m->p->switches + 1, RELAXED);
     }
     gort__san_leave(m, from, to);
     gort__arch_switch(&from->ctx, &to->ctx);
@@ -170,7 +173,13 @@ void gort__schedule_loop(struct gort__m *m)
             g = gort__find(m);
             if (!g)
                 return;
-            if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
+            uint16_t flags = gort__load(&g->flags, ACQUIRE); /* pairs with shrink.c:let_go */
+            if (GORT_UNLIKELY(flags & GORT_G_HELD)) {
+                gort__queue_put(g);
+                gort__os_thread_yield();
+                continue;
+            }
+            if ((flags & GORT_G_BOUND) && g->bound_m != m) {
                 gort__run_bound(m, g);
                 continue;
             }
@@ -179,6 +188,8 @@ void gort__schedule_loop(struct gort__m *m)
         }
         if (m->spinning)
             gort__spin_stop(m);
+        if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
+            gort__overflow_check(g);
         gort__switch_to(m, &m->g0, g);
     }
 }
