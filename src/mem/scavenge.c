@@ -15,9 +15,9 @@
 #include "mem/stack_class.h"
 #include "os/os.h"
 
-#define CHUNK   256               /* stacks in the scavenger's hands */
-#define RUNS    64                /* runs of pages asked for at once */
-#define STRETCH ((size_t)2 << 20) /* what one page table covers */
+#define CHUNK   256                /* stacks in the scavenger's hands */
+#define RUNS    64                 /* runs of pages asked for at once */
+#define STRETCH ((size_t)2 << 20)  /* what one page table covers */
 #define RENEW   ((size_t)32 << 20) /* mapped anew at once, with the lock held */
 
 static void sort(struct gort__stack **a, int n)
@@ -136,14 +136,16 @@ struct looking {
 };
 
 /* A run of pages with memory: tells each slot that it begins or lies deep in. */
-static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort__os_range *run, struct looking *l)
+static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort__os_range *run,
+                 struct looking *l)
 {
     char *from = run->addr, *to = from + run->size;
     for (char *at = from; at < to;) {
         size_t i = (size_t)(at - slab->base) >> log2;
         struct gort__stack *s = &slab->records[i];
-        char *lo = slab->base + (i << log2) + gort__stack_guard_size(log2), *end = slab->base + ((i + 1) << log2);
-        char *lowest = at > lo ? at : lo; /* a canary lies below */
+        char *lo = slab->base + (i << log2) + gort__stack_guard_size(log2),
+             *end = slab->base + ((i + 1) << log2);
+        char *lowest = at > lo ? at : lo;                   /* a canary lies below */
         bool known = gort__load(&s->base, ACQUIRE) != NULL; /* pairs with stack.c:take_fresh */
         if (known && i + 1 != l->last && lowest < to && lowest < end - 2 * gort__os_page()) {
             l->last = i + 1;
@@ -159,7 +161,8 @@ static size_t scan_slab(struct gort__stack_slab *slab, uint8_t log2, struct look
     char *at = slab->base, *end = slab->base + slab->bytes, *next;
     l->last = 0;
     while (at < end) {
-        if (!gort__load(&slab->records[(size_t)(at - slab->base) >> log2].base, ACQUIRE)) /* pairs with take_fresh */
+        if (!gort__load(&slab->records[(size_t)(at - slab->base) >> log2].base,
+                        ACQUIRE)) /* pairs with take_fresh */
             break;
         /* A piece at a time: the kernel would look through all that was never used. */
         char *to = (size_t)(end - at) > RENEW ? at + RENEW : end;

@@ -22,10 +22,10 @@ struct gort__stack_slab {
 /* One size of stacks; guarded by the lock. */
 struct gort__stack_class {
     struct gort__stack *free, *old, *cold;
-    bool trimming;                 /* the scavenger has some in its hands */
-    struct gort__stack_slab *open; /* where fresh slots come from, oldest first */
-    char *next;                    /* the first fresh slot in open */
-    size_t slots, reserved;        /* in all mappings; promised by gort__stack_reserve */
+    bool trimming;                  /* the scavenger has some in its hands */
+    struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */
+    char *next;                     /* the first fresh slot in open */
+    size_t slots, reserved;         /* in all mappings; promised by gort__stack_reserve */
     struct gort__stack_slab **tail; /* where the next slab is linked */
     struct gort__stack_slab *all;   /* atomic */
 };

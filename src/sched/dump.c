@@ -46,7 +46,8 @@ static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
     const struct gort__stack *stack = gort__load(&g->stack, RELAXED);
     size_t used = stack && gort__load(&g->ctx.pc, RELAXED) ? gort__stack_depth(stack) : 0;
     if (used)
-        n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10, ((size_t)1 << stack->log2) >> 10);
+        n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10,
+                       ((size_t)1 << stack->log2) >> 10);
     n += gort__fmt(line + n, sizeof line - n, "\n");
     gort__fmt_write(fd, line, n);
 }

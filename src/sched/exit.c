@@ -186,10 +186,12 @@ void gort__g_end(void)
         struct gort__g *next = gort__pick_local(m->p);
         if (next) {
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND);
-            if (!GORT_SANITIZED && fresh && !(g->flags & GORT_G_CHECKED) && g->stack->log2 == gort__stack_class(0))
+            if (!GORT_SANITIZED && fresh && !(g->flags & GORT_G_CHECKED) &&
+                g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(gort__load(&next->flags, RELAXED) & GORT_G_SPECIAL) && (next->ctx.pc || gort__give_stack(m->p, next)))
+            if (!(gort__load(&next->flags, RELAXED) & GORT_G_SPECIAL) &&
+                (next->ctx.pc || gort__give_stack(m->p, next)))
                 gort__switch_to(m, g, next);
             m->handed = next;
         }

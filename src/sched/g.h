@@ -47,13 +47,13 @@ enum gort__reason {
 };
 
 enum gort__gflag {
-    GORT_G_MAIN = 1,     /* the main goroutine */
-    GORT_G_THREAD = 2,   /* stands for a thread (a plain one, or an M's own stack), never queued */
-    GORT_G_BOUND = 4,    /* runs on bound_m only */
-    GORT_G_NAMED = 8,    /* name is set */
-    GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
-    GORT_G_WORDS = 32,   /* fn takes more than one word */
-    GORT_G_CONTEXT = 64, /* scope is set */
+    GORT_G_MAIN = 1,      /* the main goroutine */
+    GORT_G_THREAD = 2,    /* stands for a thread (a plain one, or an M's own stack), never queued */
+    GORT_G_BOUND = 4,     /* runs on bound_m only */
+    GORT_G_NAMED = 8,     /* name is set */
+    GORT_G_CLEANUP = 16,  /* has keys, exit handlers or a copied argument to release at its end */
+    GORT_G_WORDS = 32,    /* fn takes more than one word */
+    GORT_G_CONTEXT = 64,  /* scope is set */
     GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
     /* These two are tested together with GORT_G_BOUND by whoever is about to resume one. */
     GORT_G_HELD = 0x4000,   /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */

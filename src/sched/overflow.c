@@ -104,13 +104,15 @@ static void print_size(struct gort__g *g, const char *what)
 static void print_advice(struct gort__g *g)
 {
     if (g->flags & GORT_G_MAIN)
-        gort__fmt_print(2, "what to change: run the deep part in a goroutine with a larger gort_attr.stack_size (up to "
-                           "1 GiB), or set GORT_STACK to more than 8M\n");
+        gort__fmt_print(
+            2, "what to change: run the deep part in a goroutine with a larger gort_attr.stack_size (up to "
+               "1 GiB), or set GORT_STACK to more than 8M\n");
     else
-        gort__fmt_print(2,
-                        "what to change: start it with a larger gort_attr.stack_size (up to 1 GiB), or set "
-                        "gort_config.stack_size or GORT_STACK=%zuK for all; memory is used only as it is touched\n",
-                        ((size_t)2 << g->stack->log2) >> 10);
+        gort__fmt_print(
+            2,
+            "what to change: start it with a larger gort_attr.stack_size (up to 1 GiB), or set "
+            "gort_config.stack_size or GORT_STACK=%zuK for all; memory is used only as it is touched\n",
+            ((size_t)2 << g->stack->log2) >> 10);
 }
 
 static void report_goroutine(struct gort__g *g, const struct gort__os_fault *f)
@@ -120,8 +122,8 @@ static void report_goroutine(struct gort__g *g, const struct gort__os_fault *f)
     bool jumped = sp < s->base || sp >= gort__stack_hi(s);
     print_head(g);
     print_size(g, jumped ? "one frame went past the guard of its stack" : "it used up its stack");
-    gort__fmt_print(2, "stack %p to %p, stack pointer %p, address %p\n", (void *)lo, (void *)gort__stack_hi(s),
-                    (void *)sp, (void *)f->addr);
+    gort__fmt_print(2, "stack %p to %p, stack pointer %p, address %p\n", (void *)lo,
+                    (void *)gort__stack_hi(s), (void *)sp, (void *)f->addr);
     print_advice(g);
 }
 
@@ -132,7 +134,8 @@ static struct gort__g *goroutine_of(struct gort__m *m)
     return g != &m->g0 ? g : m->block_g;
 }
 
-static void report_thread(struct gort__m *m, const struct gort__os_fault *f, const char *what, const char *advice)
+static void report_thread(struct gort__m *m, const struct gort__os_fault *f, const char *what,
+                          const char *advice)
 {
     struct gort__g *g = goroutine_of(m);
     char who[96] = "the scheduler";
@@ -140,7 +143,8 @@ static void report_thread(struct gort__m *m, const struct gort__os_fault *f, con
         gort__dump_name(g, who, sizeof who);
     gort__fmt_print(2, "gort: fatal: stack overflow in %s of thread %d, on behalf of %s\n", what,
                     gort__load(&m->tid, RELAXED), who);
-    gort__fmt_print(2, "stack pointer %p, address %p\nwhat to change: %s\n", (void *)f->sp, (void *)f->addr, advice);
+    gort__fmt_print(2, "stack pointer %p, address %p\nwhat to change: %s\n", (void *)f->sp, (void *)f->addr,
+                    advice);
 }
 
 /* One of several threads goes on; the others, and a fault in the report itself, do not come back. */
@@ -176,8 +180,9 @@ static void on_fault(const struct gort__os_fault *f)
     uintptr_t alt = (uintptr_t)gort__m_altstack(m, &size, &guard);
     if (f->addr < alt && f->addr >= alt - guard) {
         begin();
-        report_thread(m, f, "a signal handler",
-                      "handlers on the alternate stack have 64 KiB; do less in them, or install the handler without SA_ONSTACK");
+        report_thread(
+            m, f, "a signal handler",
+            "handlers on the alternate stack have 64 KiB; do less in them, or install the handler without SA_ONSTACK");
         finish(f);
     }
     struct gort__g *g = goroutine_of(m);
@@ -189,8 +194,9 @@ static void on_fault(const struct gort__os_fault *f)
     }
     if (m->g == &m->g0 && !s && f->addr < f->sp + ABOVE && !m->plain) {
         begin();
-        report_thread(m, f, "the own stack",
-                      "code in gort_block runs on the thread's stack: raise ulimit -s before the program starts");
+        report_thread(
+            m, f, "the own stack",
+            "code in gort_block runs on the thread's stack: raise ulimit -s before the program starts");
         finish(f);
     }
 }

@@ -272,13 +272,13 @@ void gort__p_take(struct gort__m *m, struct gort__p *p);
 int gort__procs_resize(int n); /* the world is stopped; 0 or -ENOMEM */
 
 /* --- overflow.c, shrink.c, census.c: what is special about stacks ------------------------------- */
-void gort__overflow_init(void);                 /* at the start of a run: faults are reported from now on */
-void gort__overflow_end(void);                  /* at its end */
-void gort__overflow_check(struct gort__g *g);   /* GORT_G_CHECKED: fatal when it has run over its stack's end */
-void gort__census_take(struct gort__g *g);      /* GORT_G_CHECKED: it has ended, and is off its stack */
-void gort__census_print(void);                  /* at the end of a run, while its goroutines are still there */
-int64_t gort__shrink(int64_t now);              /* by the keeper: when it wants to be called again, INT64_MAX: not soon */
-void gort__shrink_stir_locked(void);            /* all Ps are idle: a good moment, if it has not looked for long */
+void gort__overflow_init(void);               /* at the start of a run: faults are reported from now on */
+void gort__overflow_end(void);                /* at its end */
+void gort__overflow_check(struct gort__g *g); /* GORT_G_CHECKED: fatal when it has run over its stack's end */
+void gort__census_take(struct gort__g *g);    /* GORT_G_CHECKED: it has ended, and is off its stack */
+void gort__census_print(void);                /* at the end of a run, while its goroutines are still there */
+int64_t gort__shrink(int64_t now); /* by the keeper: when it wants to be called again, INT64_MAX: not soon */
+void gort__shrink_stir_locked(void); /* all Ps are idle: a good moment, if it has not looked for long */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
 
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */

@@ -56,9 +56,10 @@ static void wait_for_ever(void)
 
 TEST_GO(in_a_goroutine, .procs = "1,2",
         .crash = "^gort: fatal: stack overflow in goroutine [0-9]+ \\(digger\\)$\n"
-                 "^it used up its stack: 256 KiB, 16 of them a guard$\n" ADVICE("512") "\n" TRACE "\n" POINTERS "\n"
-                 "^    \\.\\.\\. and [0-9]+ more times$\n"
-                 "^    #[0-9]+ 0x[0-9a-f]+ go_too_deep\\+")
+                 "^it used up its stack: 256 KiB, 16 of them a guard$\n" ADVICE(
+                     "512") "\n" TRACE "\n" POINTERS "\n"
+                            "^    \\.\\.\\. and [0-9]+ more times$\n"
+                            "^    #[0-9]+ 0x[0-9a-f]+ go_too_deep\\+")
 {
     no_sanitizer();
     gort_go_with(&(gort_attr){.name = "digger"}, go_too_deep, NULL);
@@ -73,14 +74,18 @@ TEST_GO(with_guards_by_mprotect, .env = "GORT_DEBUG=noguard=1",
     wait_for_ever();
 }
 
-TEST_GO(in_main, .crash = "stack overflow in goroutine 1 \\(main\\)$\n^it used up its stack: 8192 KiB, 64 of them a guard$\n"
-                          "^what to change: run the deep part in a goroutine\n" TRACE)
+TEST_GO(
+    in_main,
+    .crash =
+        "stack overflow in goroutine 1 \\(main\\)$\n^it used up its stack: 8192 KiB, 64 of them a guard$\n"
+        "^what to change: run the deep part in a goroutine\n" TRACE)
 {
     no_sanitizer();
     recurse(0);
 }
 
-TEST_GO(in_a_big_one, .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 65536 KiB\n" ADVICE("131072"))
+TEST_GO(in_a_big_one,
+        .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 65536 KiB\n" ADVICE("131072"))
 {
     no_sanitizer();
     gort_go_with(&(gort_attr){.stack_size = 64 * MIB}, go_too_deep, NULL);
@@ -109,7 +114,8 @@ static void sort_deep(void *unused)
 }
 
 /* Through frames of another library: the walk crosses them. */
-TEST_GO(in_a_callback, .crash = "stack overflow in goroutine [0-9]+$\n" TRACE "\n#[0-9]+ 0x[0-9a-f]+ sort_deep\\+")
+TEST_GO(in_a_callback,
+        .crash = "stack overflow in goroutine [0-9]+$\n" TRACE "\n#[0-9]+ 0x[0-9a-f]+ sort_deep\\+")
 {
     no_sanitizer();
     gort_go(sort_deep, NULL);
@@ -134,8 +140,9 @@ static void large_frames(void *unused)
 }
 
 /* Larger than the guard. Without -fstack-clash-protection a frame may go past it; here it is the lowest slot that does. */
-TEST_GO(frames_larger_than_the_guard, .crash = "stack overflow in goroutine [0-9]+$\n"
-                                               "^(it used up its stack|one frame went past the guard of its stack): 256 KiB")
+TEST_GO(frames_larger_than_the_guard,
+        .crash = "stack overflow in goroutine [0-9]+$\n"
+                 "^(it used up its stack|one frame went past the guard of its stack): 256 KiB")
 {
     no_sanitizer();
     gort_go(large_frames, NULL);
@@ -179,8 +186,8 @@ static void write_over_the_end(void *unused)
     gort_wg_wait(&never);
 }
 
-#define CANARY                                                                                               \
-    "^gort: stacks from here on have no guard but a canary\nstack overflow in goroutine [0-9]+ \\(digger\\)\n"      \
+#define CANARY                                                                                                 \
+    "^gort: stacks from here on have no guard but a canary\nstack overflow in goroutine [0-9]+ \\(digger\\)\n" \
     "it ran over the end of its stack\nfatal: memory of another goroutine may be overwritten"
 TEST_GO(a_canary_notices, .procs = "1,2", .env = "GORT_DEBUG=canary=1", .crash = CANARY)
 {
@@ -198,8 +205,9 @@ static void handler_too_deep(int signo)
     recurse(0);
 }
 
-TEST_GO(in_a_signal_handler, .crash = "stack overflow in a signal handler of thread [0-9]+, on behalf of goroutine 1 \\(main\\)$\n"
-                                      "^stack pointer 0x\n" TRACE)
+TEST_GO(in_a_signal_handler,
+        .crash = "stack overflow in a signal handler of thread [0-9]+, on behalf of goroutine 1 \\(main\\)$\n"
+                 "^stack pointer 0x\n" TRACE)
 {
     no_sanitizer();
     struct sigaction action = {.sa_handler = handler_too_deep, .sa_flags = SA_ONSTACK};
@@ -219,8 +227,10 @@ static void block_in_a_goroutine(void *unused)
 }
 
 /* On the thread's own stack, or the goroutine's: wherever such calls run. */
-TEST_GO(in_a_blocking_call,
-        .crash = "stack overflow in (the own stack of thread [0-9]+, on behalf of )?goroutine [0-9]+ \\(digger\\)$\n" TRACE)
+TEST_GO(
+    in_a_blocking_call,
+    .crash =
+        "stack overflow in (the own stack of thread [0-9]+, on behalf of )?goroutine [0-9]+ \\(digger\\)$\n" TRACE)
 {
     no_sanitizer();
     gort_go_with(&(gort_attr){.name = "digger"}, block_in_a_goroutine, NULL);
@@ -345,7 +355,8 @@ static int overflow_in_run(void *unused)
     return (int)recurse(0);
 }
 
-TEST(a_former_handler_ends_an_overflow, .crash = "stack overflow in goroutine 1 \\(main\\)\n^the program's own$", .status = 5)
+TEST(a_former_handler_ends_an_overflow,
+     .crash = "stack overflow in goroutine 1 \\(main\\)\n^the program's own$", .status = 5)
 {
     no_sanitizer();
     signal(SIGSEGV, say_and_exit);

@@ -98,7 +98,8 @@ static const char *look(const char *file, size_t size, const Elf64_Shdr *table, 
         return NULL;
     for (size_t i = 0; i < table->sh_size / sizeof *syms; i++) {
         const Elf64_Sym *s = &syms[i];
-        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF || s->st_name >= strings->sh_size)
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF ||
+            s->st_name >= strings->sh_size)
             continue;
         if (vaddr >= s->st_value && vaddr < s->st_value + (s->st_size ? s->st_size : 1)) {
             *offset = vaddr - s->st_value;

@@ -37,8 +37,8 @@
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-static bool guard_install_works; /* written by init only */
-static bool many_works;          /* process_madvise for ourselves: Linux 6.14; written by init only */
+static bool guard_install_works;  /* written by init only */
+static bool many_works;           /* process_madvise for ourselves: Linux 6.14; written by init only */
 static long guard_budget = 24573; /* guards that mprotect may still make; atomic */
 
 #define PIDFD_SELF (-10001) /* the calling process, since Linux 6.14 */
@@ -199,7 +199,8 @@ static bool probe_many(void)
     size_t page = gort__os_page();
     void *p = map(page);
     struct iovec one = {p, page};
-    bool works = p && syscall(SYS_process_madvise, PIDFD_SELF, &one, (size_t)1, MADV_DONTNEED, 0) == (ssize_t)page;
+    bool works = p &&
+                 syscall(SYS_process_madvise, PIDFD_SELF, &one, (size_t)1, MADV_DONTNEED, 0) == (ssize_t)page;
     if (p)
         unmap(p, page);
     return works;
