@@ -3,7 +3,7 @@
  * scavenge.c - stacks that nobody uses give their memory back; and a look at how deep the others are.
  *
  * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
- * lay in `old` for a whole tick was not needed by anybody, and loses its pages. Two ticks after the last goroutine of
+ * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
  * a burst has ended, its memory is gone.
  * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
  * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
@@ -50,23 +50,30 @@ static void discard(struct gort__stack **a, int n)
     gort__os_vm_discard_many(ranges, m);
 }
 
-/* Discards what `take` links, a chunk at a time, into the list of cold ones. */
-static void cool(struct gort__stack_class *c, struct gort__stack *take)
+/* Discards a chunk of what is to be trimmed. False: there is none. */
+static bool cool(struct gort__stack_class *c)
 {
     struct gort__stack *chunk[CHUNK];
-    while (take) {
-        int n = 0;
-        for (; take && n < CHUNK; take = take->link)
-            chunk[n++] = take;
-        discard(chunk, n);
-        gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-        for (int i = n - 1; i >= 0; i--) { /* the lowest first: it is taken first */
-            chunk[i]->cold = true;
-            chunk[i]->link = c->cold;
-            c->cold = chunk[i];
-        }
-        gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    int n = 0;
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    for (; c->trim && n < CHUNK; c->trim = c->trim->link)
+        chunk[n++] = c->trim;
+    c->trimming = n != 0;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    if (!n)
+        return false;
+    discard(chunk, n);
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    for (int i = n - 1; i >= 0; i--) { /* the lowest is taken first */
+        chunk[i]->cold = true;
+        chunk[i]->link = c->cold;
+        c->cold = chunk[i];
     }
+    c->trimming = false;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    c->renew = gort__load(&c->all, ACQUIRE); /* pairs with stack.c:map_slab */
+    c->renew_slot = 0;
+    return true;
 }
 
 /* Maps [from, to) anew, whose slots are all cold. Called with the lock held. */
@@ -82,56 +89,78 @@ static void renew(struct gort__stack_slab *slab, uint8_t log2, size_t from, size
         slab->records[i].guard = GORT_STACK_BARE;
 }
 
-/* Finds whole stretches of cold slots. */
-static void renew_stretches(struct gort__stack_slab *slab, uint8_t log2)
+/* Goes on with the search for whole stretches of cold slots. False: it is done. */
+static bool renew_some(struct gort__stack_class *c, uint8_t log2)
 {
-    size_t slots = slab->bytes >> log2;
+    struct gort__stack_slab *slab = c->renew;
     size_t step = (STRETCH >> log2) ? STRETCH >> log2 : 1, most = (RENEW >> log2) ? RENEW >> log2 : 1;
-    for (size_t i = 0; i + step <= slots && slab->records[i].base;) {
-        size_t n = 0;
-        gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-        while (i + n < slots && n < most && slab->records[i + n].cold)
-            n++;
-        n -= n % step;
-        if (n)
-            renew(slab, log2, i, i + n);
-        gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
-        i += n ? n : step;
+    if (!slab)
+        return false;
+    size_t slots = slab->bytes >> log2, i = c->renew_slot, n = 0;
+    if (i + step > slots ||
+        !gort__load(&slab->records[i].base, ACQUIRE)) { /* pairs with stack.c:take_fresh */
+        c->renew = gort__load(&slab->next, ACQUIRE);    /* pairs with stack.c:map_slab */
+        c->renew_slot = 0;
+        return true;
     }
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    while (i + n < slots && n < most && slab->records[i + n].cold)
+        n++;
+    n -= n % step;
+    if (n)
+        renew(slab, log2, i, i + n);
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    c->renew_slot = i + (n ? n : step);
+    return true;
 }
 
-bool gort__stack_trim(bool all)
+/* Moves all of one list to the front of another; whoever made `from` long pays for the walk. */
+static void splice(struct gort__stack **to, struct gort__stack **from)
 {
-    bool more = false;
+    struct gort__stack **end = from;
+    if (!*to) {
+        *to = *from;
+        *from = NULL;
+        return;
+    }
+    for (int i = 0; *end && i < CHUNK; i++)
+        end = &(*end)->link;
+    struct gort__stack *rest = *end;
+    *end = *to;
+    *to = *from;
+    *from = rest;
+}
+
+void gort__stack_age(bool all)
+{
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
         struct gort__stack_class *c = &gort__stack_classes[log2];
-        bool cooled = false;
-        for (int round = 0; round < (all ? 2 : 1); round++) {
-            gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-            struct gort__stack *take = c->old;
-            c->old = c->free;
-            c->free = NULL;
-            more |= c->old != NULL;
-            c->trimming = take != NULL;
-            gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
-            cooled |= take != NULL;
-            cool(c, take);
-            gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-            c->trimming = false;
-            gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
-        }
-        for (struct gort__stack_slab *s = cooled ? gort__load(&c->all, ACQUIRE) : NULL; s;
-             s = gort__load(&s->next, ACQUIRE)) /* pairs with stack.c:map_slab */
-            renew_stretches(s, (uint8_t)log2);
+        splice(&c->trim, &c->old);
+        splice(&c->old, &c->free);
+        if (all)
+            splice(&c->trim, &c->old);
     }
-    return more && !all;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+}
+
+bool gort__stack_trim(int64_t until)
+{
+    for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
+        struct gort__stack_class *c = &gort__stack_classes[log2];
+        while (cool(c) || renew_some(c, (uint8_t)log2))
+            if (gort__os_now() >= until)
+                return false;
+    }
+    return true;
 }
 
 /* --- how deep they are ------------------------------------------------------------------------- */
 
 struct looking {
-    void (*deep)(struct gort__stack *s, char *lowest, void *arg);
+    bool (*deep)(struct gort__stack *s, char *lowest, void *arg);
     void *arg;
+    bool enough; /* deep said so */
     size_t last; /* the slot that was told last, plus one */
 };
 
@@ -149,40 +178,49 @@ static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort_
         bool known = gort__load(&s->base, ACQUIRE) != NULL; /* pairs with stack.c:take_fresh */
         if (known && i + 1 != l->last && lowest < to && lowest < end - 2 * gort__os_page()) {
             l->last = i + 1;
-            l->deep(s, lowest, l->arg);
+            l->enough |= !l->deep(s, lowest, l->arg);
         }
         at = end;
     }
 }
 
-static size_t scan_slab(struct gort__stack_slab *slab, uint8_t log2, struct looking *l)
+/* Looks at one more piece of a slab: the kernel would also look through all that was never used. False: the end. */
+static bool scan_piece(struct gort__stack_cursor *c, struct looking *l)
 {
     struct gort__os_range runs[RUNS];
-    char *at = slab->base, *end = slab->base + slab->bytes, *next;
-    l->last = 0;
-    while (at < end) {
-        if (!gort__load(&slab->records[(size_t)(at - slab->base) >> log2].base,
-                        ACQUIRE)) /* pairs with take_fresh */
-            break;
-        /* A piece at a time: the kernel would look through all that was never used. */
-        char *to = (size_t)(end - at) > RENEW ? at + RENEW : end;
-        int n = gort__os_vm_resident(at, to, runs, RUNS, &next);
-        if (n < 0 || next <= at)
-            break;
-        for (int i = 0; i < n; i++)
-            tell(slab, log2, &runs[i], l);
-        at = next;
-    }
-    return (size_t)(at - slab->base) >> log2;
+    struct gort__stack_slab *slab = c->slab;
+    char *end = slab->base + slab->bytes, *next;
+    if (c->at >= end || !gort__load(&slab->records[(size_t)(c->at - slab->base) >> c->log2].base,
+                                    ACQUIRE)) /* pairs with take_fresh */
+        return false;
+    char *to = (size_t)(end - c->at) > RENEW ? c->at + RENEW : end;
+    int n = gort__os_vm_resident(c->at, to, runs, RUNS, &next);
+    if (n < 0 || next <= c->at)
+        return false;
+    for (int i = 0; i < n; i++)
+        tell(slab, (uint8_t)c->log2, &runs[i], l);
+    c->at = next;
+    return true;
 }
 
-size_t gort__stack_scan(void (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg)
+bool gort__stack_scan(struct gort__stack_cursor *c, int64_t until,
+                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg)
 {
-    struct looking l = {deep, arg, 0};
-    size_t slots = 0;
-    for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++)
-        for (struct gort__stack_slab *s = gort__load(&gort__stack_classes[log2].all, ACQUIRE); s;
-             s = gort__load(&s->next, ACQUIRE)) /* pairs with stack.c:map_slab */
-            slots += scan_slab(s, (uint8_t)log2, &l);
-    return slots;
+    struct looking l = {deep, arg, false, 0};
+    if (!c->log2)
+        c->log2 = GORT_STACK_LOG2_MIN - 1;
+    for (;;) {
+        while (c->slab && scan_piece(c, &l))
+            if (l.enough || gort__os_now() >= until)
+                return false;
+        l.last = 0;
+        c->slab = c->slab ? gort__load(&c->slab->next, ACQUIRE) : NULL; /* pairs with stack.c:map_slab */
+        while (!c->slab) {
+            if (++c->log2 > GORT_STACK_LOG2_MAX)
+                return true;
+            c->slab = gort__load(&gort__stack_classes[c->log2].all,
+                                 ACQUIRE); /* pairs with stack.c:map_slab */
+        }
+        c->at = c->slab->base;
+    }
 }

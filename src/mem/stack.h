@@ -63,12 +63,19 @@ size_t gort__stack_depth(const struct gort__stack *s);
 
 /* --- giving memory back (scavenge.c) ----------------------------------------------------------- */
 
-/* Free stacks that nobody wanted since the last call give their pages back, `all`: at once. True: others are in their
- * place, call again. One thread at a time. */
-bool gort__stack_trim(bool all);
-/* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use.
- * One thread at a time; stacks come and go meanwhile. Returns how many slots were looked at. */
-size_t gort__stack_scan(void (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg);
+/* Both for one thread at a time, in parallel with everything else; they stop soon after the time `until`. */
+void gort__stack_age(
+    bool all); /* a tick: what was free at the last one, all: any, is to give its pages back */
+bool gort__stack_trim(int64_t until); /* gives them back; false: there is more to do */
+/* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use; stacks
+ * come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false. False: there is more. */
+struct gort__stack_cursor {
+    int log2;
+    struct gort__stack_slab *slab;
+    char *at;
+};
+bool gort__stack_scan(struct gort__stack_cursor *at, int64_t until,
+                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg);
 
 size_t gort__stack_guard_size(uint8_t log2);
 static inline char *gort__stack_hi(const struct gort__stack *s)

@@ -2,7 +2,7 @@
 /*
  * stack_class.h - the free stacks of each size, shared by stack.c and scavenge.c.
  *
- * A stack that is given back ages:  free --tick--> old --tick--> pages given back --> cold.
+ * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold.
  * Whoever wants one takes it from the youngest list that has any, for its warm pages.
  */
 #ifndef GORT_SRC_MEM_STACK_CLASS_H
@@ -21,8 +21,10 @@ struct gort__stack_slab {
 
 /* One size of stacks; guarded by the lock. */
 struct gort__stack_class {
-    struct gort__stack *free, *old, *cold;
+    struct gort__stack *free, *old, *trim, *cold;
     bool trimming;                  /* the scavenger has some in its hands */
+    struct gort__stack_slab *renew; /* where the search for cold stretches goes on; the scavenger's */
+    size_t renew_slot;
     struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */
     char *next;                     /* the first fresh slot in open */
     size_t slots, reserved;         /* in all mappings; promised by gort__stack_reserve */

@@ -43,8 +43,8 @@ static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
     if (parent)
         n += gort__fmt(line + n, sizeof line - n, " created by goroutine %lu", (unsigned long)parent);
     /* The page tables say how deep it ever went, or whoever had the stack before it. */
-    const struct gort__stack *stack = gort__load(&g->stack, RELAXED);
-    size_t used = stack && gort__load(&g->ctx.pc, RELAXED) ? gort__stack_depth(stack) : 0;
+    const struct gort__stack *stack = gort__load(&g->stack, ACQUIRE); /* pairs with whoever gave it one */
+    size_t used = stack ? gort__stack_depth(stack) : 0;
     if (used)
         n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10,
                        ((size_t)1 << stack->log2) >> 10);

@@ -150,7 +150,7 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
 {
     struct gort__p *p = m->p;
     m->g0.ctx.control = g->ctx.control; /* what is loaded now; the record is somebody else's in a moment */
-    next->stack = g->stack;
+    gort__store(&next->stack, g->stack, RELEASE); /* pairs with dump.c */
     gort__store(&next->stack->owner, next, RELAXED);
     gort__arch_make(&next->ctx, gort__stack_top(next->stack), gort__start_here);
     gort__g_free(p, g);

@@ -84,7 +84,7 @@ struct gort__g {
     uint16_t flags;            /* enum gort__gflag; atomic, written by the owner */
     int err;                   /* errno while it is not running; owner */
     struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
-    struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD */
+    struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD; atomic, for dumps */
 
     /* How it starts: fn is called with arg[0]; with GORT_G_WORDS with all six, of which a callee may ignore
      * those that it lacks. The last word and all below it are not touched by a simple start. */

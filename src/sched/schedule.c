@@ -67,7 +67,7 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
         s = gort__stack_get(&p->stacks, gort__stack_class(0));
     if (GORT_UNLIKELY(!s))
         return false;
-    g->stack = s;
+    gort__store(&g->stack, s, RELEASE); /* pairs with dump.c */
     gort__store(&s->owner, g, RELAXED);
     if (GORT_UNLIKELY(s->guard != GORT_STACK_GUARDED || gort__sched.conf.stackcensus))
         gort__g_flag_on(g, GORT_G_CHECKED);

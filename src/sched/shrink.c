@@ -30,20 +30,27 @@
 
 #define TICK     INT64_C(200000000) /* ns */
 #define PATIENCE INT64_C(1000000000)
-#define SHARE    50  /* scans take at most one part in so many of the time */
-#define BATCH    128 /* stacks held at once */
-#define RED_ZONE 512 /* bytes below the stack pointer that are left alone */
+#define SHARE    50               /* scans take at most one part in so many of the time */
+#define BATCH    128              /* stacks held at once */
+#define SLICE    INT64_C(1000000) /* ns of work at a time: the keeper has other things to do */
+#define RED_ZONE 512              /* bytes below the stack pointer that are left alone */
 
 static struct {
     uint64_t run; /* which this is about */
     int64_t due, scan_at, wait;
     uint64_t switches; /* of all Ps, at the last tick */
     size_t floor;      /* memory of the process after the last scan */
-    bool left;         /* the last scan saw some that it did not trim */
-    bool urgent;       /* the machine is short of memory */
+    int quiet;         /* ticks since something happened */
+    bool trimming;     /* free stacks are being trimmed */
+    bool scanning;     /* a scan is on: */
+    struct gort__stack_cursor at;
+    int64_t spent; /* time */
+    long trimmed;
+    bool left;   /* it saw some that it did not trim */
+    bool urgent; /* the machine is short of memory */
     int n;
     struct gort__stack *ripe[BATCH];
-} now_is;
+} job;
 
 static bool asleep; /* nothing happened for a while: gort__shrink waits for a stir; atomic */
 
@@ -75,32 +82,34 @@ static void flush_idle(void)
 }
 
 /* A stack with memory below its top: counts how often it was seen so while its goroutine was parked. */
-static GORT_NO_TSAN void on_deep(struct gort__stack *s, char *lowest, void *arg)
+static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
 {
     struct gort__g *g = gort__load(&s->owner, RELAXED);
     (void)arg;
     if (!g)
-        return; /* free, or in a P's cache: gort__stack_trim sees to it */
+        return true; /* free, or in a P's cache: gort__stack_trim sees to it */
     /* A look at a record that may change at any time: a guess, certain only with the world stopped. */
     char *sp = g->ctx.sp;
     if (gort__load(&g->state, RELAXED) == GORT_G_WAITING && lowest + RED_ZONE >= sp)
-        return; /* it needs all of it */
-    now_is.left = true;
+        return true; /* it needs all of it */
+    job.left = true;
     if (gort__load(&g->state, RELAXED) != GORT_G_WAITING)
-        return;
+        return true;
     uint8_t sight = gort__load(&s->sight, RELAXED);
     unsigned seen = (sight & 15) + 1u, times = sight >> 4;
-    if ((seen >= 2u << times || now_is.urgent) && now_is.n < BATCH)
-        now_is.ripe[now_is.n++] = s;
+    if ((seen >= 2u << times || job.urgent) && job.n < BATCH)
+        job.ripe[job.n++] = s;
     else
         gort__store(&s->sight, (uint8_t)(times << 4 | (seen < 15 ? seen : 15)), RELAXED);
+    return job.n < BATCH;
 }
 
 /* Marks one, if it is parked. The world is stopped. */
 static bool hold(struct gort__stack *s, struct gort__os_range *range)
 {
     struct gort__g *g = gort__load(&s->owner, RELAXED);
-    if (!g || g->stack != s || g->state != GORT_G_WAITING || (g->flags & (GORT_G_BOUND | GORT_G_THREAD)))
+    if (!g || g->stack != s || g->state != GORT_G_WAITING ||
+        (g->flags & (GORT_G_BOUND | GORT_G_THREAD | GORT_G_HELD)))
         return false;
     char *lo = gort__stack_lo(s);
     uintptr_t end = ((uintptr_t)g->ctx.sp - RED_ZONE) & ~(gort__os_page() - 1);
@@ -119,74 +128,86 @@ static void let_go(struct gort__stack *s)
     gort__store(&g->flags, (uint16_t)(g->flags & ~GORT_G_HELD), RELEASE); /* pairs with gort__schedule_loop */
 }
 
-/* Trims the ripe ones. False: the run is ending. */
-static bool trim_ripe(void)
+/* Trims the ripe ones. */
+static void trim_ripe(void)
 {
     struct gort__os_range ranges[BATCH];
     int n = 0;
-    if (!now_is.n)
-        return true;
-    if (!gort__world_stop(NULL))
-        return false;
-    for (int i = 0; i < now_is.n; i++)
-        if (hold(now_is.ripe[i], &ranges[n]))
-            now_is.ripe[n++] = now_is.ripe[i];
+    if (!job.n || !gort__world_stop(NULL))
+        return;
+    for (int i = 0; i < job.n; i++)
+        if (hold(job.ripe[i], &ranges[n]))
+            job.ripe[n++] = job.ripe[i];
     gort__world_start(NULL);
     gort__os_vm_discard_many(ranges, n);
     for (int i = 0; i < n; i++)
-        let_go(now_is.ripe[i]);
-    return true;
+        let_go(job.ripe[i]);
+    job.trimmed += n;
 }
 
-/* Reads the page tables and trims until a scan finds fewer ripe ones than a batch. */
-static void scan(void)
+/* Goes on with the scan. */
+static void scan_some(int64_t now)
 {
-    int64_t began = gort__os_now(), trimmed = 0;
-    for (;;) {
-        now_is.n = 0;
-        now_is.left = false;
-        gort__stack_scan(on_deep, NULL);
-        int n = now_is.n;
-        trimmed += n;
-        if (!trim_ripe() || n < BATCH || gort__os_now() > began + TICK)
-            break;
-    }
+    job.n = 0;
+    bool done = gort__stack_scan(&job.at, now + SLICE / 2, on_deep, NULL);
+    trim_ripe();
     int64_t ended = gort__os_now();
-    now_is.wait = trimmed || !now_is.wait ? TICK : now_is.wait < PATIENCE ? now_is.wait * 2 : PATIENCE;
-    now_is.scan_at = ended + ((ended - began) * SHARE > now_is.wait ? (ended - began) * SHARE : now_is.wait);
-    now_is.floor = gort__os_rss();
+    job.spent += ended - now;
+    if (!done)
+        return;
+    job.scanning = false;
+    job.wait = job.trimmed || !job.wait ? TICK : job.wait < PATIENCE ? job.wait * 2 : PATIENCE;
+    job.scan_at = ended + (job.spent * SHARE > job.wait ? job.spent * SHARE : job.wait);
+    job.floor = gort__os_rss();
+    if (job.left && job.wait < PATIENCE)
+        job.quiet = 0;
+}
+
+/* Every TICK: is there anything to do? */
+static void tick(int64_t now)
+{
+    uint64_t switches = count_switches();
+    size_t rss = gort__os_rss();
+    bool grown = rss > job.floor + (job.floor / 50 > 262144 ? job.floor / 50 : 262144);
+    job.quiet = switches != job.switches || grown ? 0 : job.quiet + 1;
+    job.switches = switches;
+    job.urgent = gort__os_memory_pressure();
+    flush_idle();
+    gort__stack_age(job.urgent);
+    job.trimming = true;
+    if (!job.scanning && (grown || job.left || job.urgent) && now >= job.scan_at) {
+        job.scanning = true;
+        job.left = false;
+        job.trimmed = job.spent = 0;
+        memset(&job.at, 0, sizeof job.at);
+    }
+    job.due = now + TICK;
 }
 
 int64_t gort__shrink(int64_t now)
 {
     uint64_t run = gort__load(&gort__sched.run, RELAXED);
-    if (now_is.run != run) {
-        memset(&now_is, 0, sizeof now_is);
-        now_is.run = run;
-        now_is.due = now + TICK;
+    if (job.run != run) {
+        memset(&job, 0, sizeof job);
+        job.run = run;
+        job.due = now + TICK;
         gort__store(&asleep, false, RELAXED);
     }
     if (gort__load(&asleep, RELAXED))
         return INT64_MAX;
-    if (now_is.due == INT64_MAX)
-        now_is.due = now + TICK;
-    if (now < now_is.due || gort__load(&gort__sched.main_done, RELAXED))
-        return now_is.due;
-    uint64_t switches = count_switches();
-    bool busy = switches != now_is.switches;
-    now_is.switches = switches;
-    now_is.urgent = gort__os_memory_pressure();
-    flush_idle();
-    if (gort__stack_trim(now_is.urgent))
-        busy = true;
-    size_t rss = gort__os_rss();
-    bool grown = rss > now_is.floor + (now_is.floor / 50 > 262144 ? now_is.floor / 50 : 262144);
-    if ((grown || now_is.left || now_is.urgent) && now >= now_is.scan_at)
-        scan();
-    if (grown || (now_is.left && now_is.wait < PATIENCE))
-        busy = true;
-    now_is.due = busy ? gort__os_now() + TICK : INT64_MAX;
-    if (!busy)
+    if (job.due == INT64_MAX)
+        job.due = now + TICK;
+    if (now >= job.due)
+        tick(now);
+    if (job.trimming)
+        job.trimming = !gort__stack_trim(now + SLICE);
+    else if (job.scanning)
+        scan_some(now);
+    if (job.trimming || job.scanning)
+        return now;
+    if (job.quiet > 2) { /* what was given back last has aged and is gone */
+        job.due = INT64_MAX;
         gort__store(&asleep, true, RELAXED);
-    return now_is.due;
+    }
+    return job.due;
 }

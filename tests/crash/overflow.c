@@ -149,7 +149,12 @@ TEST_GO(frames_larger_than_the_guard,
     wait_for_ever();
 }
 
-__attribute__((noinline, optimize("stack-clash-protection"))) static void probe_all(size_t size)
+#ifdef __clang__
+#define PROBING
+#else
+#define PROBING __attribute__((optimize("stack-clash-protection")))
+#endif
+PROBING __attribute__((noinline)) static void probe_all(size_t size)
 {
     char *p = __builtin_alloca(size);
     __asm__ volatile("" : : "r"(p) : "memory");
