@@ -218,6 +218,36 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     finish(PARKED);
 }
 
+static long status_kb(const char *field)
+{
+    char line[256];
+    long kb = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    CHECK(f);
+    while (kb < 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, field, strlen(field)) == 0)
+            sscanf(line + strlen(field), ": %ld", &kb);
+    fclose(f);
+    return kb;
+}
+
+/* From many to few: stacks and the kernel's tables for them go, records of some 300 bytes stay. */
+TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
+{
+    no_counting();
+    long n = 20000, rss = test_rss_kb(), tables = status_kb("VmPTE");
+    start(n, 0);
+    CHECK_GT(test_rss_kb(), rss + n * 4);
+    CHECK_GT(status_kb("VmPTE"), tables + n / 2 - 100);
+    finish(n);
+    wait_for_rss(rss + n);
+    for (int i = 0; i < 10000 && status_kb("VmPTE") > tables + n / 8; i++)
+        gort_sleep(1 * GORT_MS);
+    CHECK_LT(status_kb("VmPTE"), tables + n / 8);
+    start(n, 8 * KIB); /* and all of it can be used again */
+    finish(n);
+}
+
 /* Goroutines that go deep, park and are woken while the scavenger is at them. */
 static gort_chan *work;
 
