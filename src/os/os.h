@@ -124,13 +124,14 @@ __attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handl
 /* A SIGSEGV that the hardware raised, as its handler sees it. */
 struct gort__os_fault {
     uintptr_t addr, pc, sp;
+    void *info, *context; /* the kernel's, for gort__os_fault_die */
 };
 /* Calls fn on the alternate stack at each such fault until given back. fn returns when the fault is not its own: then it
  * goes to whom it would have gone to, untouched. fn does not return from its own but through gort__os_fault_die. */
 void gort__os_fault_take(void (*fn)(const struct gort__os_fault *));
 void gort__os_fault_give_back(void);
 /* Ends the process: by the handler that the program had, if it has one, then by abort. In fn only. */
-__attribute__((noreturn)) void gort__os_fault_die(void);
+__attribute__((noreturn)) void gort__os_fault_die(const struct gort__os_fault *);
 /* The callers of the code at the fault, innermost first: each(pc, arg) until it returns false. */
 void gort__os_backtrace(const struct gort__os_fault *fault, bool (*each)(uintptr_t pc, void *arg), void *arg);
 /* "name+0x1f (module+0x12ab)", or as much of it as is known. Opens files, takes no lock; callable from anywhere. */

@@ -190,7 +190,7 @@ void gort__g_end(void)
                 g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(gort__load(&next->flags, RELAXED) & GORT_G_SPECIAL) &&
+            if (!(gort__load(&next->flags, ACQUIRE) & GORT_G_SPECIAL) && /* pairs with shrink.c:let_go */
                 (next->ctx.pc || gort__give_stack(m->p, next)))
                 gort__switch_to(m, g, next);
             m->handed = next;

@@ -148,14 +148,14 @@ static void report_thread(struct gort__m *m, const struct gort__os_fault *f, con
 }
 
 /* One of several threads goes on; the others, and a fault in the report itself, do not come back. */
-static void begin(void)
+static void begin(const struct gort__os_fault *f)
 {
     int nobody = 0, me = gort__os_thread_id();
     if (gort__cas(&reporter, &nobody, me, RELAXED))
         return;
     if (nobody == me) {
         gort__fmt_print(2, "    ... (the rest cannot be read)\n");
-        gort__os_fault_die();
+        gort__os_fault_die(f);
     }
     for (;;)
         gort__os_nap(INT64_C(1000000000));
@@ -164,7 +164,7 @@ static void begin(void)
 static void finish(const struct gort__os_fault *f)
 {
     print_trace(f);
-    gort__os_fault_die();
+    gort__os_fault_die(f);
 }
 
 static void on_fault(const struct gort__os_fault *f)
@@ -173,13 +173,13 @@ static void on_fault(const struct gort__os_fault *f)
     if (!m)
         return;
     if (gort__load(&reporter, RELAXED) == gort__os_thread_id())
-        begin();
+        begin(f);
     if (f->addr + BELOW < f->sp)
         return;
     size_t size, guard;
     uintptr_t alt = (uintptr_t)gort__m_altstack(m, &size, &guard);
     if (f->addr < alt && f->addr >= alt - guard) {
-        begin();
+        begin(f);
         report_thread(
             m, f, "a signal handler",
             "handlers on the alternate stack have 64 KiB; do less in them, or install the handler without SA_ONSTACK");
@@ -188,12 +188,12 @@ static void on_fault(const struct gort__os_fault *f)
     struct gort__g *g = goroutine_of(m);
     struct gort__stack *s = gort__stack_at((void *)f->addr);
     if (g && g->stack && s && (f->addr < (uintptr_t)gort__stack_lo(s) || s != g->stack)) {
-        begin();
+        begin(f);
         report_goroutine(g, f);
         finish(f);
     }
     if (m->g == &m->g0 && !s && f->addr < f->sp + ABOVE && !m->plain) {
-        begin();
+        begin(f);
         report_thread(
             m, f, "the own stack",
             "code in gort_block runs on the thread's stack: raise ulimit -s before the program starts");
@@ -205,7 +205,6 @@ void gort__overflow_check(struct gort__g *g)
 {
     if (!g->stack || gort__stack_intact(g->stack))
         return;
-    begin();
     print_head(g);
     print_size(g, "it ran over the end of its stack, which has no guard that would have stopped it there");
     print_advice(g);

@@ -79,7 +79,7 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
 /* g can be changed to at once, from any stack. */
 static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & GORT_G_SPECIAL))
+    if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) & GORT_G_SPECIAL)) /* pairs with shrink.c:let_go */
         return false;
     return g->ctx.pc || gort__give_stack(p, g);
 }

@@ -125,7 +125,7 @@ static void let_go(struct gort__stack *s)
     struct gort__g *g = gort__load(&s->owner, RELAXED);
     unsigned times = gort__load(&s->sight, RELAXED) >> 4;
     gort__store(&s->sight, (uint8_t)((times < 2 ? times + 1 : 2) << 4), RELAXED);
-    gort__store(&g->flags, (uint16_t)(g->flags & ~GORT_G_HELD), RELEASE); /* pairs with gort__schedule_loop */
+    gort__store(&g->flags, (uint16_t)(g->flags & ~GORT_G_HELD), RELEASE); /* pairs with who resumes it */
 }
 
 /* Trims the ripe ones. */

@@ -16,15 +16,31 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "test.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-static void no_sanitizer(void)
+static int ask_nothing(void *unused)
 {
-    if (test_under_sanitizer() || test_under_valgrind())
-        SKIP("its own report comes first");
+    (void)unused;
+    return 0;
+}
+
+TEST(the_handler_goes_with_the_run)
+{
+    struct sigaction before, after;
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &before), 0);
+    CHECK_EQ(gort_run(ask_nothing, NULL), 0);
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &after), 0);
+    CHECK(before.sa_handler == after.sa_handler);
+}
+
+#if !GORT_SANITIZED /* else the signal is the sanitizer's */
+
+static void no_core(void)
+{
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
 }
@@ -61,7 +77,7 @@ TEST_GO(in_a_goroutine, .procs = "1,2",
                             "^    \\.\\.\\. and [0-9]+ more times$\n"
                             "^    #[0-9]+ 0x[0-9a-f]+ go_too_deep\\+")
 {
-    no_sanitizer();
+    no_core();
     gort_go_with(&(gort_attr){.name = "digger"}, go_too_deep, NULL);
     wait_for_ever();
 }
@@ -69,7 +85,7 @@ TEST_GO(in_a_goroutine, .procs = "1,2",
 TEST_GO(with_guards_by_mprotect, .env = "GORT_DEBUG=noguard=1",
         .crash = "stack overflow in goroutine [0-9]+ \\(digger\\)$\n" TRACE)
 {
-    no_sanitizer();
+    no_core();
     gort_go_with(&(gort_attr){.name = "digger"}, go_too_deep, NULL);
     wait_for_ever();
 }
@@ -80,14 +96,14 @@ TEST_GO(
         "stack overflow in goroutine 1 \\(main\\)$\n^it used up its stack: 8192 KiB, 64 of them a guard$\n"
         "^what to change: run the deep part in a goroutine\n" TRACE)
 {
-    no_sanitizer();
+    no_core();
     recurse(0);
 }
 
 TEST_GO(in_a_big_one,
         .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 65536 KiB\n" ADVICE("131072"))
 {
-    no_sanitizer();
+    no_core();
     gort_go_with(&(gort_attr){.stack_size = 64 * MIB}, go_too_deep, NULL);
     wait_for_ever();
 }
@@ -95,7 +111,7 @@ TEST_GO(in_a_big_one,
 TEST_GO(in_the_smallest, .env = "GORT_STACK=16K",
         .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 64 KiB, 4 of them a guard$")
 {
-    no_sanitizer();
+    no_core();
     gort_go(go_too_deep, NULL);
     wait_for_ever();
 }
@@ -117,7 +133,7 @@ static void sort_deep(void *unused)
 TEST_GO(in_a_callback,
         .crash = "stack overflow in goroutine [0-9]+$\n" TRACE "\n#[0-9]+ 0x[0-9a-f]+ sort_deep\\+")
 {
-    no_sanitizer();
+    no_core();
     gort_go(sort_deep, NULL);
     wait_for_ever();
 }
@@ -144,17 +160,13 @@ TEST_GO(frames_larger_than_the_guard,
         .crash = "stack overflow in goroutine [0-9]+$\n"
                  "^(it used up its stack|one frame went past the guard of its stack): 256 KiB")
 {
-    no_sanitizer();
+    no_core();
     gort_go(large_frames, NULL);
     wait_for_ever();
 }
 
-#ifdef __clang__
-#define PROBING
-#else
-#define PROBING __attribute__((optimize("stack-clash-protection")))
-#endif
-PROBING __attribute__((noinline)) static void probe_all(size_t size)
+#ifndef __clang__ /* the attribute is gcc's */
+__attribute__((noinline, optimize("stack-clash-protection"))) static void probe_all(size_t size)
 {
     char *p = __builtin_alloca(size);
     __asm__ volatile("" : : "r"(p) : "memory");
@@ -168,13 +180,12 @@ static void alloca_1_mib(void *unused)
 
 TEST_GO(alloca_with_probes, .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 256 KiB")
 {
-    no_sanitizer();
-#ifdef __clang__
-    SKIP("the attribute is gcc's");
-#endif
+    no_core();
     gort_go(alloca_1_mib, NULL);
     wait_for_ever();
 }
+
+#endif
 
 /* --- canaries ---------------------------------------------------------------------------------------------------- */
 
@@ -196,8 +207,6 @@ static void write_over_the_end(void *unused)
     "it ran over the end of its stack\nfatal: memory of another goroutine may be overwritten"
 TEST_GO(a_canary_notices, .procs = "1,2", .env = "GORT_DEBUG=canary=1", .crash = CANARY)
 {
-    if (test_under_sanitizer())
-        SKIP("the sanitizer notices first");
     gort_go_with(&(gort_attr){.name = "digger"}, write_over_the_end, NULL);
     wait_for_ever();
 }
@@ -214,7 +223,7 @@ TEST_GO(in_a_signal_handler,
         .crash = "stack overflow in a signal handler of thread [0-9]+, on behalf of goroutine 1 \\(main\\)$\n"
                  "^stack pointer 0x\n" TRACE)
 {
-    no_sanitizer();
+    no_core();
     struct sigaction action = {.sa_handler = handler_too_deep, .sa_flags = SA_ONSTACK};
     sigaction(SIGUSR1, &action, NULL);
     raise(SIGUSR1);
@@ -237,7 +246,7 @@ TEST_GO(
     .crash =
         "stack overflow in (the own stack of thread [0-9]+, on behalf of )?goroutine [0-9]+ \\(digger\\)$\n" TRACE)
 {
-    no_sanitizer();
+    no_core();
     gort_go_with(&(gort_attr){.name = "digger"}, block_in_a_goroutine, NULL);
     wait_for_ever();
 }
@@ -254,7 +263,7 @@ static void write_to_null(void *unused)
 
 TEST_GO(a_wild_pointer_kills_as_ever, .crash = "^going$", .signal = SIGSEGV)
 {
-    no_sanitizer();
+    no_core();
     fprintf(stderr, "going\n");
     gort_go(write_to_null, NULL);
     wait_for_ever();
@@ -271,7 +280,7 @@ static void write_into_the_guard(void *unused)
 /* The stack pointer is where it should be, so the stack did not overflow. */
 TEST_GO(a_wild_pointer_into_a_guard, .crash = "^going$", .signal = SIGSEGV)
 {
-    no_sanitizer();
+    no_core();
     fprintf(stderr, "going\n");
     gort_go(write_into_the_guard, NULL);
     wait_for_ever();
@@ -279,7 +288,7 @@ TEST_GO(a_wild_pointer_into_a_guard, .crash = "^going$", .signal = SIGSEGV)
 
 TEST_GO(a_segv_that_was_sent, .crash = "^going$", .signal = SIGSEGV)
 {
-    no_sanitizer();
+    no_core();
     fprintf(stderr, "going\n");
     raise(SIGSEGV);
 }
@@ -349,7 +358,7 @@ static int fault_in_run(void *unused)
 
 TEST(a_former_handler_of_the_old_kind, .crash = "^the program's own$", .status = 5)
 {
-    no_sanitizer();
+    no_core();
     signal(SIGSEGV, say_and_exit);
     gort_run(fault_in_run, NULL);
 }
@@ -363,14 +372,14 @@ static int overflow_in_run(void *unused)
 TEST(a_former_handler_ends_an_overflow,
      .crash = "stack overflow in goroutine 1 \\(main\\)\n^the program's own$", .status = 5)
 {
-    no_sanitizer();
+    no_core();
     signal(SIGSEGV, say_and_exit);
     gort_run(overflow_in_run, NULL);
 }
 
 TEST_GO(a_handler_of_the_run_wins, .crash = "^the program's own$", .status = 5)
 {
-    no_sanitizer();
+    no_core();
     stack_t alt = {.ss_sp = malloc(64 * KIB), .ss_size = 64 * KIB};
     CHECK_EQ(sigaltstack(&alt, NULL), 0);
     struct sigaction action = {.sa_handler = say_and_exit, .sa_flags = SA_ONSTACK};
@@ -399,26 +408,13 @@ TEST(a_former_handler_may_jump, .procs = "1,2")
     CHECK(signal(SIGSEGV, SIG_DFL) == jump_out);
 }
 
-static int ask_nothing(void *unused)
-{
-    (void)unused;
-    return 0;
-}
-
-TEST(the_handler_goes_with_the_run)
-{
-    struct sigaction before, after;
-    CHECK_EQ(sigaction(SIGSEGV, NULL, &before), 0);
-    CHECK_EQ(gort_run(ask_nothing, NULL), 0);
-    CHECK_EQ(sigaction(SIGSEGV, NULL, &after), 0);
-    CHECK(before.sa_handler == after.sa_handler);
-}
-
 /* Both at once: one report. */
 TEST_GO(two_at_once, .env = "GORT_MAXPROCS=4", .crash = "stack overflow in goroutine [0-9]+ \\(digger\\)$")
 {
-    no_sanitizer();
+    no_core();
     for (int i = 0; i < 8; i++)
         gort_go_with(&(gort_attr){.name = "digger"}, go_too_deep, NULL);
     wait_for_ever();
 }
+
+#endif

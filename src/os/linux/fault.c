@@ -108,17 +108,12 @@ static void pass_on(int signo, siginfo_t *info, void *context)
         syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), signo, info);
 }
 
-static __thread struct {
-    siginfo_t *info;
-    void *context;
-} dying __attribute__((tls_model("initial-exec"))); /* what gort__os_fault_die hands to the program */
-
 static void on_segv(int signo, siginfo_t *info, void *context)
 {
     int saved = errno;
     const mcontext_t *regs = &((const ucontext_t *)context)->uc_mcontext;
     void (*fn)(const struct gort__os_fault *) = gort__load(&report, ACQUIRE); /* pairs with take */
-    struct gort__os_fault fault = {.addr = (uintptr_t)info->si_addr};
+    struct gort__os_fault fault = {.addr = (uintptr_t)info->si_addr, .info = info, .context = context};
 #if defined(__x86_64__)
     fault.pc = (uintptr_t)regs->gregs[REG_RIP];
     fault.sp = (uintptr_t)regs->gregs[REG_RSP];
@@ -126,19 +121,16 @@ static void on_segv(int signo, siginfo_t *info, void *context)
     fault.pc = (uintptr_t)regs->pc;
     fault.sp = (uintptr_t)regs->sp;
 #endif
-    if (fn && info->si_code > 0) {
-        dying.info = info;
-        dying.context = context;
+    if (fn && info->si_code > 0)
         fn(&fault);
-    }
     pass_on(signo, info, context);
     errno = saved;
 }
 
-void gort__os_fault_die(void)
+void gort__os_fault_die(const struct gort__os_fault *fault)
 {
     if (has_former(&former))
-        call_former(SIGSEGV, dying.info, dying.context);
+        call_former(SIGSEGV, fault->info, fault->context);
     abort();
 }
 
