@@ -89,7 +89,7 @@ GORT_API void gort_block_leave(void);
 /* fn(arg), which will block for long: the other goroutines go on at once. Returns what fn returned. */
 GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
 
-/* Writes one line a goroutine (id, name, state, what it waits for) to fd. Callable from a signal handler. */
+/* Writes one line a goroutine (id, name, state, what it waits for, how deep its stack has been) to fd. Callable from a signal handler. */
 GORT_API void gort_dump(int fd);
 
 GORT_END_DECLS

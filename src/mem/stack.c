@@ -10,9 +10,16 @@
  *     slab:  | guard | usable ........ | guard | usable ........ | ...
  *              base ^           stack grows down from base + 2^log2
  *
- * Invariants: (1) a slot is in exactly one place: never handed out (beyond `next`), a cache, the
- * class's free list, or a goroutine; (2) for the default class, slots >= what was reserved, so a
- * goroutine that could be started can also run; (3) a slot's guard is installed before its first use.
+ * A slot's record lies in an array beside its slab, so an address leads to it: for the report of an overflow, and for
+ * the scavenger. Fresh slots are taken many at a time, so that their guards cost one call.
+ *
+ * Without a guard: where guards cost mappings there are only so many (os/linux/vm.c). Stacks beyond that have a
+ * canary, the line below their lowest usable one, that the scheduler looks at before it resumes them. It costs them
+ * a page.
+ *
+ * Invariants: (1) a slot is in exactly one place: never handed out (beyond `next`), a cache, one of the
+ * class's lists, the scavenger's hands (counted in `trimming`), or a goroutine; (2) for the default class, slots >= what was
+ * reserved, so a goroutine that could be started can also run; (3) a slot's guard or canary is in place before its use.
  * Threads: all but init and destroy may run in parallel; a cache belongs to one caller at a time.
  */
 #include "mem/stack.h"
@@ -21,40 +28,26 @@
 
 #include "base/fatal.h"
 #include "mem/sanitize.h"
-#include "mem/slab.h"
+#include "mem/stack_class.h"
 #include "os/os.h"
 
 #define SLAB_BYTES  ((size_t)16 << 20) /* of address space a slab, or one slot if that is larger */
 #define SLAB_GROWTH 8                  /* the default class maps up to 2^this times as much at once */
 #define CACHE_MAX   64                 /* a P keeps this many; half of them leave when there are more */
-#define BATCH       16                 /* fresh slots taken at once */
+#define BATCH       16                 /* fresh slots taken at once, */
+#define BATCH_MANY  64                 /* and when there are many already */
+#define MANY        1024
+#define CANARY      UINT64_C(0x5ca1ab1e0ddba11)
 
-struct slab {
-    struct slab *next;
-    char *base;
-    size_t bytes;
-};
-
-/* One size of stacks; guarded by `lock`. */
-struct size_class {
-    struct gort__stack *free;
-    struct slab *open;      /* where fresh slots come from, oldest first */
-    char *next;             /* the first fresh slot in open */
-    size_t slots, reserved; /* in all mappings; promised by gort__stack_reserve */
-    struct slab **tail;     /* where the next slab is linked */
-    struct slab *all;
-};
-
-static struct gort__lock lock; /* rank GORT_RANK_STACK */
-static struct size_class classes[GORT_STACK_LOG2_MAX + 1];
+struct gort__lock gort__stack_lock; /* rank GORT_RANK_STACK */
+struct gort__stack_class gort__stack_classes[GORT_STACK_LOG2_MAX + 1];
 static uint8_t default_log2 = 18;
-static struct gort__slab records = {.object = sizeof(struct gort__stack)};
-static struct gort__slab slabs = {.object = 32};
+static struct gort__slab slabs = {.object = sizeof(struct gort__stack_slab)};
 
 _Static_assert(sizeof(struct gort__stack) == 32, "a million of these must stay small");
-_Static_assert(sizeof(struct slab) <= 32, "fits its slab");
+_Static_assert(sizeof(struct gort__stack_slab) % 16 == 0, "as slabs want it");
 
-size_t gort__stack_guard(uint8_t log2)
+size_t gort__stack_guard_size(uint8_t log2)
 {
     size_t guard = ((size_t)1 << log2) / 16;
     return guard > ((size_t)64 << 10) ? (size_t)64 << 10 : guard;
@@ -78,15 +71,21 @@ uint8_t gort__stack_class(size_t size)
     return size ? round_up(size) : default_log2;
 }
 
+static size_t record_bytes(size_t slots)
+{
+    size_t page = gort__os_page();
+    return (slots * sizeof(struct gort__stack) + page - 1) / page * page;
+}
+
 /* Maps one more slab for the class. Called with the lock held. 0 or -ENOMEM. */
-static int map_slab(struct size_class *c, uint8_t log2)
+static int map_slab(struct gort__stack_class *c, uint8_t log2)
 {
     size_t slot = (size_t)1 << log2, want = SLAB_BYTES;
     if (log2 == default_log2) /* grow with what is there: few mappings for many stacks */
         for (int i = 0; i < SLAB_GROWTH && want < c->slots * slot; i++)
             want *= 2;
     size_t bytes = want > slot ? want : slot;
-    struct slab *s = gort__slab_get(&slabs);
+    struct gort__stack_slab *s = gort__slab_get(&slabs);
     if (!s)
         return -ENOMEM;
     size_t align = slot < ((size_t)2 << 20) ? slot : (size_t)2 << 20;
@@ -99,12 +98,18 @@ static int map_slab(struct size_class *c, uint8_t log2)
         gort__slab_put(&slabs, s);
         return -ENOMEM;
     }
+    s->records = gort__os_vm_map(record_bytes(bytes / slot), gort__os_page());
+    if (!s->records) {
+        gort__os_vm_unmap(s->base, bytes);
+        gort__slab_put(&slabs, s);
+        return -ENOMEM;
+    }
     gort__os_vm_small(s->base, bytes);
     s->bytes = bytes;
     s->next = NULL;
     if (!c->tail)
         c->tail = &c->all;
-    *c->tail = s;
+    gort__store(c->tail, s, RELEASE); /* pairs with gort__stack_at */
     c->tail = &s->next;
     if (!c->open) {
         c->open = s;
@@ -116,37 +121,35 @@ static int map_slab(struct size_class *c, uint8_t log2)
 
 int gort__stack_reserve(size_t n)
 {
-    struct size_class *c = &classes[default_log2];
+    struct gort__stack_class *c = &gort__stack_classes[default_log2];
     int err = 0;
-    gort__lock_take(&lock, GORT_RANK_STACK);
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     while (!err && c->slots < c->reserved + n)
         err = map_slab(c, default_log2);
     if (!err)
         c->reserved += n;
-    gort__lock_drop(&lock, GORT_RANK_STACK);
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
     return err;
 }
 
 void gort__stack_unreserve(size_t n)
 {
-    gort__lock_take(&lock, GORT_RANK_STACK);
-    classes[default_log2].reserved -= n;
-    gort__lock_drop(&lock, GORT_RANK_STACK);
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    gort__stack_classes[default_log2].reserved -= n;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 /* Takes up to `want` fresh slots as a chain. Called with the lock held; the guards are still missing. */
-static struct gort__stack *take_fresh(struct size_class *c, uint8_t log2, int want)
+static struct gort__stack *take_fresh(struct gort__stack_class *c, uint8_t log2, int want)
 {
     struct gort__stack *chain = NULL;
     size_t slot = (size_t)1 << log2;
     while (want-- > 0) {
         if (!c->open && (chain || map_slab(c, log2)))
             break;
-        struct gort__stack *s = gort__slab_get(&records);
-        if (!s)
-            break;
-        s->base = c->next;
+        struct gort__stack *s = &c->open->records[(size_t)(c->next - c->open->base) >> log2];
         s->log2 = log2;
+        gort__store(&s->base, c->next, RELEASE); /* pairs with gort__stack_at */
         s->link = chain;
         chain = s;
         c->next += slot;
@@ -158,49 +161,97 @@ static struct gort__stack *take_fresh(struct size_class *c, uint8_t log2, int wa
     return chain;
 }
 
-static void prepare(struct gort__stack *s)
+static uint64_t *canary_of(const struct gort__stack *s)
+{
+    return (uint64_t *)(void *)(gort__stack_lo(s) - GORT_LINE);
+}
+
+static void set_canary(struct gort__stack *s, int err)
 {
     static bool said; /* a race only says it twice */
-    int err = gort__os_vm_guard(s->base, gort__stack_guard(s->log2));
-    if (err && !gort__load(&said, RELAXED)) {
-        gort__store(&said, true, RELAXED);
-        gort__warn("stacks have no guard from here on (error %d): raise vm.max_map_count", -err);
+    if (!gort__xchg(&said, true, RELAXED))
+        gort__warn("stacks from here on have no guard but a canary (error %d): raise vm.max_map_count", -err);
+    for (int i = 0; i < GORT_LINE / 8; i++)
+        canary_of(s)[i] = CANARY;
+}
+
+bool gort__stack_intact(const struct gort__stack *s)
+{
+    for (int i = 0; s->guard == GORT_STACK_CANARY && i < GORT_LINE / 8; i++)
+        if (canary_of(s)[i] != CANARY)
+            return false;
+    return true;
+}
+
+/* Guards for those of a chain that have none yet; returns the chain. */
+static struct gort__stack *prepare(struct gort__stack *chain)
+{
+    struct gort__os_range ranges[BATCH_MANY];
+    struct gort__stack *bare[BATCH_MANY];
+    int n = 0;
+    for (struct gort__stack *s = chain; s; s = s->link)
+        if (s->guard == GORT_STACK_BARE && n < BATCH_MANY) {
+            bare[n] = s;
+            ranges[n++] = (struct gort__os_range){s->base, gort__stack_guard_size(s->log2)};
+        }
+    int done = n ? gort__os_vm_guard_many(ranges, n) : 0;
+    for (int i = 0; i < n; i++) {
+        struct gort__stack *s = bare[i];
+        s->guard = i < done ? GORT_STACK_GUARDED : GORT_STACK_CANARY;
+        if (i >= done)
+            set_canary(s, -ENOMEM);
+        gort__sanitize_stack_clean(gort__stack_lo(s),
+                                   gort__stack_hi(s)); /* an earlier mapping may have left marks */
+        if (!s->sanitizer)
+            s->sanitizer = (uint32_t)gort__sanitize_stack_register(gort__stack_lo(s), gort__stack_hi(s));
     }
-    gort__sanitize_stack_clean(gort__stack_lo(s),
-                               gort__stack_hi(s)); /* an earlier mapping may have left marks */
-    s->sanitizer = gort__sanitize_stack_register(gort__stack_lo(s), gort__stack_hi(s));
+    return chain;
+}
+
+/* Takes up to `want` from a list as a chain. Called with the lock held. */
+static struct gort__stack *take_listed(struct gort__stack **list, int want)
+{
+    struct gort__stack *first = *list, *last = first;
+    if (!first)
+        return NULL;
+    for (first->cold = false; --want > 0 && last->link; last->cold = false)
+        last = last->link;
+    *list = last->link;
+    last->link = NULL;
+    return first;
+}
+
+/* Up to `want` stacks as a chain; NULL: no memory. */
+static struct gort__stack *take(uint8_t log2, int want)
+{
+    struct gort__stack_class *c = &gort__stack_classes[log2];
+    for (;;) {
+        gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+        struct gort__stack *chain = take_listed(&c->free, want);
+        if (!chain)
+            chain = take_listed(&c->old, want);
+        if (!chain)
+            chain = take_listed(&c->trim, want);
+        if (!chain)
+            chain = take_listed(&c->cold, want);
+        if (!chain)
+            chain = take_fresh(c, log2, want > 1 && c->slots > MANY ? BATCH_MANY : want);
+        bool wait = !chain && c->trimming;
+        gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+        if (!wait)
+            return prepare(chain);
+        gort__os_nap(50000); /* the scavenger has some in its hands, and will have returned them soon */
+    }
 }
 
 static GORT_NOINLINE struct gort__stack *get_slow(struct gort__stack_cache *cache, uint8_t log2)
 {
-    struct size_class *c = &classes[log2];
     bool cached = cache && log2 == default_log2;
-    gort__lock_take(&lock, GORT_RANK_STACK);
-    struct gort__stack *s = c->free, *fresh = NULL;
-    if (s) {
-        c->free = s->link;
-        for (int i = 1; cached && i < CACHE_MAX / 2 && c->free; i++) {
-            struct gort__stack *more = c->free;
-            c->free = more->link;
-            more->link = cache->top;
-            cache->top = more;
+    struct gort__stack *s = take(log2, cached ? BATCH : 1);
+    if (s && s->link) {
+        cache->top = s->link; /* it was empty */
+        for (struct gort__stack *more = s->link; more; more = more->link)
             cache->n++;
-        }
-    } else {
-        fresh = take_fresh(c, log2, cached ? BATCH : 1);
-    }
-    gort__lock_drop(&lock, GORT_RANK_STACK);
-    while (fresh) {
-        struct gort__stack *next = fresh->link;
-        prepare(fresh);
-        if (!s) {
-            s = fresh;
-        } else {
-            fresh->link = cache->top;
-            cache->top = fresh;
-            cache->n++;
-        }
-        fresh = next;
     }
     return s;
 }
@@ -218,8 +269,8 @@ struct gort__stack *gort__stack_get(struct gort__stack_cache *cache, uint8_t log
 /* Moves all but `keep` stacks of the cache to the free list of the default class. */
 static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
 {
-    gort__lock_take(&lock, GORT_RANK_STACK);
-    struct size_class *c = &classes[default_log2];
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    struct gort__stack_class *c = &gort__stack_classes[default_log2];
     while (cache->n > keep) {
         struct gort__stack *s = cache->top;
         cache->top = s->link;
@@ -227,11 +278,13 @@ static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
         s->link = c->free;
         c->free = s;
     }
-    gort__lock_drop(&lock, GORT_RANK_STACK);
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
 {
+    gort__store(&s->owner, NULL, RELAXED);
+    gort__store(&s->sight, 0, RELAXED);
     gort__sanitize_stack_clean(gort__stack_lo(s), gort__stack_hi(s));
     if (GORT_LIKELY(cache && s->log2 == default_log2)) {
         s->link = cache->top;
@@ -242,10 +295,10 @@ void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
     }
     if (s->log2 > default_log2) /* rarely asked for again: the address space stays, its pages go */
         gort__os_vm_discard(gort__stack_lo(s), (size_t)(gort__stack_hi(s) - gort__stack_lo(s)));
-    gort__lock_take(&lock, GORT_RANK_STACK);
-    s->link = classes[s->log2].free;
-    classes[s->log2].free = s;
-    gort__lock_drop(&lock, GORT_RANK_STACK);
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    s->link = gort__stack_classes[s->log2].free;
+    gort__stack_classes[s->log2].free = s;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 void gort__stack_cache_flush(struct gort__stack_cache *cache)
@@ -254,7 +307,7 @@ void gort__stack_cache_flush(struct gort__stack_cache *cache)
 }
 
 /* Unmaps a slab but for the slots to keep. */
-static void unmap(struct slab *s, uint8_t log2, bool (*keep)(const char *base, size_t size))
+static void unmap(struct gort__stack_slab *s, uint8_t log2, bool (*keep)(const char *base, size_t size))
 {
     size_t slot = (size_t)1 << log2;
     char *from = s->base, *end = s->base + s->bytes;
@@ -269,24 +322,50 @@ static void unmap(struct slab *s, uint8_t log2, bool (*keep)(const char *base, s
         gort__os_vm_unmap(from, (size_t)(end - from));
 }
 
-static void deregister_all(void)
+static void deregister_all(struct gort__stack_slab *slab, uint8_t log2)
 {
-    for (struct gort__chunk *c = records.chunks; c; c = c->next)
-        for (char *p = c->first; p < c->carved; p += sizeof(struct gort__stack)) {
-            struct gort__stack *s = (struct gort__stack *)(void *)p;
-            if (s->base)
-                gort__sanitize_stack_deregister(gort__stack_lo(s), gort__stack_hi(s), s->sanitizer);
-        }
+    for (size_t i = 0; i < slab->bytes >> log2 && slab->records[i].base; i++) {
+        struct gort__stack *s = &slab->records[i];
+        gort__sanitize_stack_deregister(gort__stack_lo(s), gort__stack_hi(s), s->sanitizer);
+    }
 }
 
 void gort__stack_destroy(bool (*keep)(const char *base, size_t size))
 {
-    deregister_all();
     for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
-        for (struct slab *s = classes[log2].all; s; s = s->next)
+        struct gort__stack_slab *all = gort__stack_classes[log2].all;
+        gort__stack_classes[log2] = (struct gort__stack_class){0};
+        for (struct gort__stack_slab *s = all; s; s = s->next) {
+            if (GORT_SANITIZED || GORT_VALGRIND)
+                deregister_all(s, (uint8_t)log2);
             unmap(s, (uint8_t)log2, keep);
-        classes[log2] = (struct size_class){0};
+            gort__os_vm_unmap(s->records, record_bytes(s->bytes >> log2));
+        }
     }
-    gort__slab_destroy(&records, NULL);
     gort__slab_destroy(&slabs, NULL);
+}
+
+struct gort__stack *gort__stack_at(const void *addr)
+{
+    const char *at = addr;
+    for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
+        /* Pairs with map_slab. */
+        struct gort__stack_slab *s = gort__load(&gort__stack_classes[log2].all, ACQUIRE);
+        for (; s; s = gort__load(&s->next, ACQUIRE)) { /* pairs with map_slab */
+            if (at < s->base || at >= s->base + s->bytes)
+                continue;
+            struct gort__stack *r = &s->records[(size_t)(at - s->base) >> log2];
+            return gort__load(&r->base, ACQUIRE) ? r : NULL; /* pairs with take_fresh */
+        }
+    }
+    return NULL;
+}
+
+size_t gort__stack_depth(const struct gort__stack *s)
+{
+    struct gort__os_range lowest;
+    char *next, *hi = gort__stack_hi(s);
+    if (gort__os_vm_resident(gort__stack_lo(s), hi, &lowest, 1, &next) != 1)
+        return 0;
+    return (size_t)(hi - (char *)lowest.addr);
 }

@@ -8,7 +8,7 @@
 #ifndef GORT_SRC_MEM_STACK_H
 #define GORT_SRC_MEM_STACK_H
 
-#include "base/compiler.h"
+#include "base/atomic.h"
 
 #define GORT_STACK_LOG2_MIN 16 /* 64 KiB */
 #define GORT_STACK_LOG2_MAX 30 /* 1 GiB */
@@ -16,10 +16,19 @@
 /* Describes one slot; lives as long as the run. Owned by the goroutine or the cache that holds it. */
 struct gort__stack {
     char *base;               /* the slot is [base, base + 2^log2); the guard lies at base */
-    struct gort__stack *link; /* in a cache */
+    struct gort__stack *link; /* in a cache or list */
+    void *owner;              /* who runs on it, NULL: nobody; atomic, written by who holds it */
     uint8_t log2;
-    uint8_t reserved[7];
-    uint64_t sanitizer; /* valgrind's id */
+    uint8_t guard;      /* enum gort__stack_guard; written by who holds it */
+    bool cold;          /* in the class's list of those without memory; guarded by the lock of stack.c */
+    uint8_t sight;      /* how often it was seen deep and unused; atomic, for shrink.c */
+    uint32_t sanitizer; /* valgrind's id */
+};
+
+enum gort__stack_guard {
+    GORT_STACK_BARE,    /* as mapped: nothing yet */
+    GORT_STACK_GUARDED, /* its lowest part faults */
+    GORT_STACK_CANARY   /* there was no guard to be had */
 };
 
 /* Some stacks that one P keeps for itself. Owned by the M that holds the P. */
@@ -45,14 +54,48 @@ void gort__stack_cache_flush(struct gort__stack_cache *cache);
 /* Unmaps everything but the slots for which keep is true. Nobody else uses stacks. */
 void gort__stack_destroy(bool (*keep)(const char *base, size_t size));
 
-size_t gort__stack_guard(uint8_t log2);
+/* The stack whose slot (guard included) holds addr; NULL: none. Callable from anywhere while a run is on. */
+struct gort__stack *gort__stack_at(const void *addr);
+/* False: something was written where a guard could not be installed. Any stack, by who holds it. */
+bool gort__stack_intact(const struct gort__stack *s);
+/* How deep the stack was used since it was clean, in bytes, to the page; 0: unknown. Callable from anywhere. */
+size_t gort__stack_depth(const struct gort__stack *s);
+
+/* --- giving memory back (scavenge.c) ----------------------------------------------------------- */
+
+/* Both for one thread at a time, in parallel with everything else; they stop soon after the time `until`. */
+void gort__stack_age(
+    bool all); /* a tick: what was free at the last one, all: any, is to give its pages back */
+bool gort__stack_trim(int64_t until); /* gives them back; false: there is more to do */
+/* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use; stacks
+ * come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false. False: there is more. */
+struct gort__stack_cursor {
+    int log2;
+    struct gort__stack_slab *slab;
+    char *at;
+};
+bool gort__stack_scan(struct gort__stack_cursor *at, int64_t until,
+                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg);
+
+size_t gort__stack_guard_size(uint8_t log2);
 static inline char *gort__stack_hi(const struct gort__stack *s)
 {
     return s->base + ((size_t)1 << s->log2);
 }
 static inline char *gort__stack_lo(const struct gort__stack *s)
 {
-    return s->base + gort__stack_guard(s->log2);
+    return s->base + gort__stack_guard_size(s->log2);
+}
+
+/*
+ * Where a goroutine begins. All slots end at the same offset in their pages, so the busiest lines of all goroutines
+ * would compete for an eighth of the sets of a cache; so neighbours begin up to 1920 bytes lower. What a parked
+ * goroutine needs still fits into one page.
+ */
+#define GORT_STACK_COLOURS 16
+static inline char *gort__stack_top(const struct gort__stack *s)
+{
+    return gort__stack_hi(s) - (((uintptr_t)s->base >> s->log2) % GORT_STACK_COLOURS) * 128;
 }
 
 #endif

@@ -11,6 +11,8 @@
 
 struct gort__os_force {
     bool no_guard_install; /* guards by mprotect, one mapping each */
+    bool no_guard;         /* no guards at all, as when the budget of mappings is used up */
+    bool no_pagemap_scan;  /* what is resident is read page by page */
     bool no_membarrier;    /* both halves of the asymmetric fence are full fences */
     bool no_epoll_pwait2;  /* sleeps of the poller through ppoll */
     bool no_pidfd;         /* children are waited for in a blocking call */

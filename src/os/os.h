@@ -22,8 +22,24 @@ void *gort__os_vm_map(size_t size, size_t align);
 void gort__os_vm_unmap(void *addr, size_t size);
 /* Any access to the range faults from now on. Costs no mapping where the kernel can. 0 or -errno. */
 int gort__os_vm_guard(void *addr, size_t size);
-/* The range reads as zero from now on and its memory goes back to the kernel. */
+/* The same for n ranges, with one call where the kernel can; returns how many, from the first on, have a guard. */
+struct gort__os_range {
+    void *addr;
+    size_t size;
+};
+int gort__os_vm_guard_many(const struct gort__os_range *ranges, int n);
+/* The range reads as zero from now on and its memory goes back to the kernel; guards in it stay. */
 void gort__os_vm_discard(void *addr, size_t size);
+void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n);
+/* The range is as gort__os_vm_map and _small made it: its `guards` guards are gone, and so are the kernel's tables for
+ * it. False: it is as it was. */
+bool gort__os_vm_renew(void *addr, size_t size, int guards);
+/* The runs of pages in [from, to) that have memory, lowest first: up to n; *next tells where it ended. Returns how many,
+ * or -errno. Callable from anywhere. */
+int gort__os_vm_resident(char *from, char *to, struct gort__os_range *runs, int n, char **next);
+size_t gort__os_rss(void); /* bytes of memory that the process has; 0: unknown. Reads a file */
+/* The kernel says that processes wait for memory. Reads a file. */
+bool gort__os_memory_pressure(void);
 /* A hint that the range will be used as a whole: big pages are welcome. */
 void gort__os_vm_huge(void *addr, size_t size);
 /* A hint that the range is touched sparsely: big pages would only waste memory. */
@@ -146,6 +162,24 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo));
 int gort__os_signal_catch(int signo, void (*fn)(int signo));
 void gort__os_signal_release(int signo);
 __attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handlers */
+
+/* --- faults (linux/fault.c, linux/symbol.c) ---------------------------------------------------- */
+
+/* A SIGSEGV that the hardware raised, as its handler sees it. */
+struct gort__os_fault {
+    uintptr_t addr, pc, sp;
+    void *info, *context; /* the kernel's, for gort__os_fault_die */
+};
+/* Calls fn on the alternate stack at each such fault until given back. fn returns when the fault is not its own: then it
+ * goes to whom it would have gone to, untouched. fn does not return from its own but through gort__os_fault_die. */
+void gort__os_fault_take(void (*fn)(const struct gort__os_fault *));
+void gort__os_fault_give_back(void);
+/* Ends the process: by the handler that the program had, if it has one, then by abort. In fn only. */
+__attribute__((noreturn)) void gort__os_fault_die(const struct gort__os_fault *);
+/* The callers of the code at the fault, innermost first: each(pc, arg) until it returns false. */
+void gort__os_backtrace(const struct gort__os_fault *fault, bool (*each)(uintptr_t pc, void *arg), void *arg);
+/* "name+0x1f (module+0x12ab)", or as much of it as is known. Opens files, takes no lock; callable from anywhere. */
+size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size);
 
 /* --- the machine (linux/cpus.c) --------------------------------------------------------------- */
 

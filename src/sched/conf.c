@@ -44,6 +44,8 @@ static const struct {
     {"idle", COUNT, offsetof(struct gort__conf, idle_ms)},
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
+    {"canary", SWITCH, offsetof(struct gort__conf, canary)},
+    {"nopagescan", SWITCH, offsetof(struct gort__conf, nopagescan)},
     {"nomembarrier", SWITCH, offsetof(struct gort__conf, nomembarrier)},
     {"nopwait2", SWITCH, offsetof(struct gort__conf, nopwait2)},
 };
@@ -89,6 +91,8 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
         c.maxprocs = cpus < GORT_MAXPROCS_MAX ? cpus : GORT_MAXPROCS_MAX;
     }
     gort__os_force.no_guard_install = c.noguard;
+    gort__os_force.no_guard = c.canary;
+    gort__os_force.no_pagemap_scan = c.nopagescan;
     gort__os_force.no_membarrier = c.nomembarrier;
     gort__os_force.no_epoll_pwait2 = c.nopwait2;
     *out = c;

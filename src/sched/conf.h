@@ -32,6 +32,8 @@ struct gort__conf {
     bool stackcensus;   /* count how deep stacks have been used */
     int idle_ms;        /* how long a thread without work stays */
     bool noguard;       /* as on a kernel without MADV_GUARD_INSTALL */
+    bool canary;        /* as when the kernel has no mapping left for a guard */
+    bool nopagescan;    /* as on a kernel without PAGEMAP_SCAN */
     bool nomembarrier;  /* as on a kernel without membarrier */
     bool nopwait2;      /* as on a kernel without epoll_pwait2 */
 };

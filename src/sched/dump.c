@@ -23,14 +23,12 @@ static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
 
 static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
 {
-    char name[sizeof g->name], line[256];
+    char line[256];
     enum gort__gstate state = (enum gort__gstate)gort__load(&g->state, RELAXED);
     enum gort__reason reason = (enum gort__reason)gort__load(&g->reason, RELAXED);
     if (state == GORT_G_IDLE || state == GORT_G_DEAD)
         return;
-    size_t n = gort__fmt(line, sizeof line, "goroutine %lu", (unsigned long)gort__load(&g->id, RELAXED));
-    if (copy_name(g, name))
-        n += gort__fmt(line + n, sizeof line - n, " (%s)", name);
+    size_t n = gort__dump_name(g, line, sizeof line);
     n += gort__fmt(line + n, sizeof line - n, " [%s", gort__g_state_name(state));
     if (state == GORT_G_WAITING && reason)
         n += gort__fmt(line + n, sizeof line - n, ": %s", gort__g_reason_name(reason));
@@ -44,6 +42,12 @@ static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
     n += gort__fmt(line + n, sizeof line - n, "]");
     if (parent)
         n += gort__fmt(line + n, sizeof line - n, " created by goroutine %lu", (unsigned long)parent);
+    /* The page tables say how deep it ever went, or whoever had the stack before it. */
+    const struct gort__stack *stack = gort__load(&g->stack, ACQUIRE); /* pairs with whoever gave it one */
+    size_t used = stack ? gort__stack_depth(stack) : 0;
+    if (used)
+        n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10,
+                       ((size_t)1 << stack->log2) >> 10);
     n += gort__fmt(line + n, sizeof line - n, "\n");
     gort__fmt_write(fd, line, n);
 }
@@ -79,14 +83,17 @@ void gort_dump(int fd)
     gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:wait_for_dumpers */
 }
 
+size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size)
+{
+    char name[sizeof g->name];
+    size_t n = gort__fmt(buf, size, "goroutine %lu", (unsigned long)gort__load(&g->id, RELAXED));
+    if (copy_name(g, name))
+        n += gort__fmt(buf + n, size - n, " (%s)", name);
+    return n;
+}
+
 size_t gort__dump_who(char *buf, size_t size)
 {
     struct gort__m *m = gort__m_self();
-    char name[sizeof m->g->name];
-    if (!m || (m->g->flags & GORT_G_THREAD))
-        return 0;
-    size_t n = gort__fmt(buf, size, "goroutine %lu", (unsigned long)m->g->id);
-    if (copy_name(m->g, name))
-        n += gort__fmt(buf + n, size - n, " (%s)", name);
-    return n;
+    return !m || (m->g->flags & GORT_G_THREAD) ? 0 : gort__dump_name(m->g, buf, size);
 }

@@ -137,6 +137,8 @@ static bool commit_end(struct gort__g *g, void *arg)
     struct gort__p *p = gort__m_self()->p;
     (void)arg;
     gort__san_fiber_free(g);
+    if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
+        gort__census_take(g);
     gort__stack_put(&p->stacks, g->stack);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
@@ -148,8 +150,9 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
 {
     struct gort__p *p = m->p;
     m->g0.ctx.control = g->ctx.control; /* what is loaded now; the record is somebody else's in a moment */
-    next->stack = g->stack;
-    gort__arch_make(&next->ctx, gort__stack_hi(next->stack), gort__start_here);
+    gort__store(&next->stack, g->stack, RELEASE); /* pairs with dump.c */
+    gort__store(&next->stack->owner, next, RELAXED);
+    gort__arch_make(&next->ctx, gort__stack_top(next->stack), gort__start_here);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
@@ -182,14 +185,14 @@ void gort__g_end(void)
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
         struct gort__g *next = gort__pick_next(m->p);
         if (next) {
-            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) &&
-                         !gort__load(&gort__sched.held_n, RELAXED);
-            if (!GORT_SANITIZED && fresh && g->stack->log2 == gort__stack_class(0))
+            bool may_start = !gort__load(&gort__sched.held_n, RELAXED);
+            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
+            if (!GORT_SANITIZED && fresh && !(g->flags & GORT_G_CHECKED) &&
+                g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            bool started = next->ctx.pc != NULL;
-            if (!(next->flags & GORT_G_BOUND) &&
-                (started || (!gort__load(&gort__sched.held_n, RELAXED) && gort__give_stack(m->p, next))))
+            if (!(gort__load(&next->flags, ACQUIRE) & GORT_G_SPECIAL) && /* pairs with shrink.c:let_go */
+                (next->ctx.pc || (may_start && gort__give_stack(m->p, next))))
                 gort__switch_to(m, g, next);
             m->handed = next;
         }

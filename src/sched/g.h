@@ -53,15 +53,22 @@ enum gort__reason {
 };
 
 enum gort__gflag {
-    GORT_G_MAIN = 1,     /* the main goroutine */
-    GORT_G_THREAD = 2,   /* stands for a thread (a plain one, or an M's own stack), never queued */
-    GORT_G_BOUND = 4,    /* runs on bound_m only */
-    GORT_G_NAMED = 8,    /* name is set */
-    GORT_G_CLEANUP = 16, /* has keys, exit handlers or a copied argument to release at its end */
-    GORT_G_WORDS = 32,   /* fn takes more than one word */
-    GORT_G_CONTEXT = 64, /* scope is set */
-    GORT_G_FINALLY = 128 /* arg[3] is a function to call with arg[4] at its end */
+    GORT_G_MAIN = 1,      /* the main goroutine */
+    GORT_G_THREAD = 2,    /* stands for a thread (a plain one, or an M's own stack), never queued */
+    GORT_G_BOUND = 4,     /* runs on bound_m only */
+    GORT_G_NAMED = 8,     /* name is set */
+    GORT_G_CLEANUP = 16,  /* has keys, exit handlers or a copied argument to release at its end */
+    GORT_G_WORDS = 32,    /* fn takes more than one word */
+    GORT_G_CONTEXT = 64,  /* scope is set */
+    GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
+    /* These two are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    GORT_G_SHRINKING =
+        0x4000,             /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */
+    GORT_G_CHECKED = 0x8000 /* its stack is looked at by software: a canary, or the census (overflow.c) */
 };
+
+/* Cannot be resumed from just any stack: schedule.c:gort__schedule_loop sees to it. */
+#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_SHRINKING | GORT_G_CHECKED)
 
 struct gort__m;
 struct gort__exit_handler;
@@ -84,7 +91,7 @@ struct gort__g {
     uint16_t flags;            /* enum gort__gflag; atomic, written by the owner */
     int err;                   /* errno while it is not running; owner */
     struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
-    struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD */
+    struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD; atomic, for dumps */
 
     /* How it starts: fn is called with arg[0]; with GORT_G_WORDS with all six, of which a callee may ignore
      * those that it lacks. The last word and all below it are not touched by a simple start. */

@@ -38,6 +38,7 @@ void gort__deadlock_check_locked(void)
         return;
     if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->held.n || s->without_p)
         return;
+    gort__shrink_stir_locked();
     uint64_t live = gort__g_count();
     if (live == 0) {
         gort__run_done_locked(0);
@@ -182,6 +183,9 @@ void gort__keeper_loop(void)
             created = false; /* no thread for it: tried again like the others */
         int64_t next = gort__timer_watch();
         int64_t until = next > INT64_MAX - GORT_WATCH_GRACE ? INT64_MAX : next + GORT_WATCH_GRACE;
+        int64_t shrink_at = gort__shrink(gort__os_now());
+        if (until > shrink_at)
+            until = shrink_at;
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;

@@ -69,6 +69,13 @@ void gort__m_destroy(struct gort__m *m)
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 
+char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard)
+{
+    *size = GORT_ALTSTACK;
+    *guard = GUARD;
+    return (char *)m - GORT_ALTSTACK;
+}
+
 void gort__m_retire_locked(struct gort__m *m)
 {
     m->link = gort__sched.free_ms;

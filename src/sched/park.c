@@ -28,8 +28,11 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
     struct gort__g *g = m->g;
     gort__store(&g->reason, (uint8_t)reason, RELAXED);
     gort__g_set(g, GORT_G_WAITING);
-    if (GORT_UNLIKELY(g->flags & GORT_G_THREAD))
-        return park_thread(m, commit, arg);
+    if (GORT_UNLIKELY(g->flags & (GORT_G_THREAD | GORT_G_CHECKED))) {
+        if (g->flags & GORT_G_THREAD)
+            return park_thread(m, commit, arg);
+        gort__overflow_check(g);
+    }
     m->commit = commit;
     m->commit_arg = arg;
     return gort__switch_away(m, g);
@@ -39,7 +42,7 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
 {
     if (GORT_UNLIKELY(gort__sched.fuzz) && m)
         gort__fuzz_point(m);
-    if (GORT_UNLIKELY(g->flags & GORT_G_THREAD)) {
+    if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & GORT_G_THREAD)) {
         gort__m_wake(g->m);
         return;
     }
@@ -58,7 +61,7 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
     struct gort__g *next;
     for (struct gort__g *g = list.first; g; g = next) {
         next = g->link;
-        if (g->flags & GORT_G_THREAD) {
+        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
             gort__m_wake(g->m);
             continue;
         }

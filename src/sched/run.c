@@ -117,7 +117,8 @@ static int start(void)
     struct gort__g *g = gort__slab_carve(&s->gs, 1, &got);
     if (!g)
         return -ENOMEM;
-    g->stack = gort__stack_get(NULL, gort__stack_class(MAIN_STACK));
+    g->stack = gort__stack_get(
+        NULL, gort__stack_class(s->conf.stack_size > MAIN_STACK ? s->conf.stack_size : MAIN_STACK));
     if (!g->stack)
         return -ENOMEM;
     g->fn = (void (*)(void))main_start;
@@ -376,6 +377,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     main_call.returned = false;
     struct gort__m *former = gort__m_self();
     bool quit = gort__os_signal_take(SIGQUIT, on_quit);
+    gort__overflow_init();
     err = start();
     if (!err) {
         gort__keeper_loop();
@@ -388,6 +390,8 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     wait_for_dumpers();
     end_threads();
     send_away_plain();
+    gort__census_print();
+    gort__overflow_end();
     if (quit)
         gort__os_signal_give_back(SIGQUIT, on_quit);
     gort__preempt_end(left_running);

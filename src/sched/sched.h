@@ -404,6 +404,16 @@ void gort__p_idle_put_locked(struct gort__p *p);
 void gort__p_take(struct gort__m *m, struct gort__p *p);
 int gort__procs_resize(int n); /* the world is stopped; 0 or -ENOMEM */
 
+/* --- overflow.c, shrink.c, census.c: what is special about stacks ------------------------------- */
+void gort__overflow_init(void);               /* at the start of a run: faults are reported from now on */
+void gort__overflow_end(void);                /* at its end */
+void gort__overflow_check(struct gort__g *g); /* GORT_G_CHECKED: fatal when it has run over its stack's end */
+void gort__census_take(struct gort__g *g);    /* GORT_G_CHECKED: it has ended, and is off its stack */
+void gort__census_print(void);                /* at the end of a run, while its goroutines are still there */
+int64_t gort__shrink(int64_t now); /* by the keeper: when it wants to be called again, INT64_MAX: not soon */
+void gort__shrink_stir_locked(void); /* all Ps are idle: a good moment, if it has not looked for long */
+char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
+
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */
 void gort__keeper_wake_locked(void);
 void gort__keeper_wake(void);
@@ -423,6 +433,7 @@ void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);
 
 /* --- fuzz.c ----------------------------------------------------------------------------------- */
+size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size); /* dump.c: "goroutine 7 (worker)" */
 size_t gort__dump_who(char *buf, size_t size); /* dump.c: the calling goroutine; 0 in a plain thread */
 void gort__fuzz_point(struct gort__m *m);      /* perhaps a delay; with fuzzing on only */
 bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in);

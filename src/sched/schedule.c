@@ -103,8 +103,11 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
         s = gort__stack_get(&p->stacks, gort__stack_class(0));
     if (GORT_UNLIKELY(!s))
         return false;
-    g->stack = s;
-    gort__arch_make(&g->ctx, gort__stack_hi(s), gort__start_here);
+    gort__store(&g->stack, s, RELEASE); /* pairs with dump.c */
+    gort__store(&s->owner, g, RELAXED);
+    if (GORT_UNLIKELY(s->guard != GORT_STACK_GUARDED || gort__sched.conf.stackcensus))
+        gort__g_flag_on(g, GORT_G_CHECKED);
+    gort__arch_make(&g->ctx, gort__stack_top(s), gort__start_here);
     gort__san_fiber_make(g);
     return true;
 }
@@ -112,7 +115,7 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
 /* g can be changed to at once, from any stack. */
 static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(g->flags & GORT_G_BOUND))
+    if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) & GORT_G_SPECIAL)) /* pairs with shrink.c:let_go */
         return false;
     return g->ctx.pc || (GORT_LIKELY(!gort__load(&gort__sched.held_n, RELAXED)) && gort__give_stack(p, g));
 }
@@ -216,7 +219,13 @@ void gort__schedule_loop(struct gort__m *m)
                 if (!g)
                     continue;
             }
-            if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
+            uint16_t flags = gort__load(&g->flags, ACQUIRE); /* pairs with shrink.c:let_go */
+            if (GORT_UNLIKELY(flags & GORT_G_SHRINKING)) {
+                gort__queue_put(g);
+                gort__os_thread_yield();
+                continue;
+            }
+            if ((flags & GORT_G_BOUND) && g->bound_m != m) {
                 gort__run_bound(m, g);
                 continue;
             }
@@ -225,6 +234,8 @@ void gort__schedule_loop(struct gort__m *m)
         }
         if (m->spinning)
             gort__spin_stop(m);
+        if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
+            gort__overflow_check(g);
         gort__switch_to(m, &m->g0, g);
     }
 }

@@ -214,9 +214,10 @@ static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
     if (!log2)
         return -EINVAL;
     if (attr->stack_size && log2 != gort__stack_class(0)) {
-        g->stack = gort__stack_get(NULL, log2);
-        if (!g->stack)
+        struct gort__stack *s = gort__stack_get(NULL, log2);
+        if (!s)
             return -ENOMEM;
+        gort__store(&g->stack, s, RELEASE); /* pairs with dump.c */
     }
     if (attr->name)
         gort__g_name(g, attr->name);
@@ -257,7 +258,7 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
     gort__check(g->state == GORT_G_IDLE);
     g->ctx.pc = NULL;
     gort__store(&g->flags, (uint16_t)(nargs > 1 ? GORT_G_WORDS : 0), RELAXED);
-    g->stack = NULL;
+    gort__store(&g->stack, NULL, RELAXED);
     g->err = 0;
     g->fn = fn;
     for (int i = 0; i < nargs; i++)

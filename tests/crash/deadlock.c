@@ -31,19 +31,20 @@ static void wait_never_locked(void *unused)
 TEST_GO(
     main_alone, .procs = "1,2,4", .fuzz = true,
     .crash =
-        "^gort: fatal: all goroutines are asleep - deadlock!$\n^goroutine 1 \\(main\\) \\[waiting: wait group\\]$")
+        "^gort: fatal: all goroutines are asleep - deadlock!$\n^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?$")
 {
     gort_wg_add(&never, 1);
     gort_wg_wait(&never);
 }
 
-TEST_GO(all_are_listed, .procs = "1,2,4",
-        .crash = DEADLOCK
-        "^goroutine 1 \\(main\\) \\[waiting: wait group\\]$\n"
-        "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1$\n"
-        "^goroutine [0-9]+ \\(second\\) \\[waiting: wait group\\] created by goroutine 1$\n"
-        "^goroutine [0-9]+ \\[waiting: wait group, locked to thread\\] created by goroutine 1$\n"
-        "^gort: 4 goroutines")
+TEST_GO(
+    all_are_listed, .procs = "1,2,4",
+    .crash = DEADLOCK
+    "^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?$\n"
+    "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
+    "^goroutine [0-9]+ \\(second\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
+    "^goroutine [0-9]+ \\[waiting: wait group, locked to thread\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
+    "^gort: 4 goroutines")
 {
     gort_wg_add(&never, 1);
     CHECK_EQ(gort_go_with(&(gort_attr){.name = "first"}, wait_never, NULL), 0);

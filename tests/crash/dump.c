@@ -33,11 +33,14 @@ static void populate(void)
 
 /* It may not have come as far as waiting. */
 #define SLEEPER                                                                                              \
-    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|running, thread [0-9]+)\\] created by goroutine 1\\n"
+    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|running, thread [0-9]+)\\] created by goroutine 1(, stack [0-9]+K of 256K)?\\n"
 
-TEST_GO(sigquit_lists_all_and_exits_2, .procs = "1,4",
-        .crash = "SIGQUIT\n^goroutine 1 \\(main\\) \\[running, thread [0-9]+\\]$\n" SLEEPER SLEEPER SLEEPER,
-        .status = 2)
+TEST_GO(
+    sigquit_lists_all_and_exits_2, .procs = "1,4",
+    .crash =
+        "SIGQUIT\n^goroutine 1 \\(main\\) \\[running, thread [0-9]+\\](, stack [0-9]+K of 8192K)?$\n" SLEEPER
+            SLEEPER SLEEPER,
+    .status = 2)
 {
     populate();
     kill(getpid(), SIGQUIT);

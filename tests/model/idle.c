@@ -190,6 +190,10 @@ void *gort__os_vm_map(size_t size, size_t align)
     model_cut(); /* more threads on demand than the model has */
 }
 void gort__deadlock_check_locked(void) {}
+void gort__overflow_check(struct gort__g *g)
+{
+    (void)g;
+}
 void gort__keeper_wake_locked(void)
 {
     struct gort__m *m = gort__sched.wanted_ms;

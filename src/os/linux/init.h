@@ -6,4 +6,7 @@
 void gort__vm_init(void);
 void gort__barrier_init(void);
 
+/* The number that a file begins with; 0: none (pages.c). */
+long gort__os_number_in(const char *path);
+
 #endif

@@ -12,15 +12,19 @@
  *      | head: unmapped | size, aligned: returned | tail: unmapped |
  *      raw              start                     start + size     raw + size + align - page
  *
+ * The budget: where guards are made by mprotect they may take three quarters of vm.max_map_count, because malloc, thread
+ * stacks and the program's own files live off the rest. Beyond it there are no guards (mem/stack.c puts canaries then).
  * Threads: all functions from any thread at any time, except init. errno is never changed.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "os/force.h"
 #include "os/linux/init.h"
 #include "os/os.h"
@@ -33,7 +37,12 @@
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-static bool guard_install_works; /* written by init only */
+static bool guard_install_works;  /* written by init only */
+static bool many_works;           /* process_madvise for ourselves: Linux 6.14; written by init only */
+static long guard_budget = 24573; /* guards that mprotect may still make; atomic */
+
+#define PIDFD_SELF (-10001) /* the calling process, since Linux 6.14 */
+_Static_assert(sizeof(struct gort__os_range) == sizeof(struct iovec), "given to the kernel as it is");
 
 size_t gort__os_page(void)
 {
@@ -77,14 +86,50 @@ void gort__os_vm_unmap(void *addr, size_t size)
     errno = saved;
 }
 
+/* One more mapping, or rather two: the guard, and what it cuts off. */
+static int guard_by_mprotect(void *addr, size_t size)
+{
+    if (gort__sub(&guard_budget, 1, RELAXED) <= 0) {
+        gort__add(&guard_budget, 1, RELAXED);
+        return -ENOMEM;
+    }
+    if (mprotect(addr, size, PROT_NONE) == 0)
+        return 0;
+    gort__add(&guard_budget, 1, RELAXED);
+    return -errno;
+}
+
 int gort__os_vm_guard(void *addr, size_t size)
 {
     int saved = errno, result = 0;
+    if (gort__os_force.no_guard)
+        return -ENOMEM;
     /* Locked memory (mlockall) refuses guard marks, hence the second way even where the first exists. */
     if (!guard_install_works || madvise(addr, size, MADV_GUARD_INSTALL) != 0)
-        result = mprotect(addr, size, PROT_NONE) == 0 ? 0 : -errno;
+        result = guard_by_mprotect(addr, size);
     errno = saved;
     return result;
+}
+
+/* Advises n ranges with one call. How many of them, from the first on, it was done for. */
+static int advise_many(const struct gort__os_range *ranges, int n, int advice)
+{
+    ssize_t bytes = syscall(SYS_process_madvise, PIDFD_SELF, ranges, (size_t)n, advice, 0);
+    int done = 0;
+    for (; done < n && bytes >= (ssize_t)ranges[done].size; done++)
+        bytes -= (ssize_t)ranges[done].size;
+    return done;
+}
+
+int gort__os_vm_guard_many(const struct gort__os_range *ranges, int n)
+{
+    int saved = errno, done = 0;
+    if (many_works && guard_install_works && n > 1 && !gort__os_force.no_guard)
+        done = advise_many(ranges, n, MADV_GUARD_INSTALL);
+    while (done < n && gort__os_vm_guard(ranges[done].addr, ranges[done].size) == 0)
+        done++;
+    errno = saved;
+    return done;
 }
 
 void gort__os_vm_discard(void *addr, size_t size)
@@ -94,6 +139,30 @@ void gort__os_vm_discard(void *addr, size_t size)
     if (madvise(addr, size, MADV_DONTNEED) != 0 && madvise(addr, size, MADV_DONTNEED_LOCKED) != 0)
         memset(addr, 0, size);
     errno = saved;
+}
+
+void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n)
+{
+    int saved = errno, done = 0;
+    if (many_works && n > 1)
+        done = advise_many(ranges, n, MADV_DONTNEED);
+    for (; done < n; done++)
+        gort__os_vm_discard(ranges[done].addr, ranges[done].size);
+    errno = saved;
+}
+
+bool gort__os_vm_renew(void *addr, size_t size, int guards)
+{
+    int saved = errno;
+    bool renewed = mmap(addr, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == addr;
+    if (renewed) {
+        madvise(addr, size, MADV_NOHUGEPAGE); /* as gort__os_vm_small: mappings that agree become one */
+        if (!guard_install_works)
+            gort__add(&guard_budget, guards, RELAXED);
+    }
+    errno = saved;
+    return renewed;
 }
 
 void gort__os_vm_huge(void *addr, size_t size)
@@ -124,7 +193,25 @@ static bool probe_guard_install(void)
     return works;
 }
 
+/* Asks for an empty list of ranges: only a kernel that knows the call and PIDFD_SELF agrees. */
+static bool probe_many(void)
+{
+    size_t page = gort__os_page();
+    void *p = map(page);
+    struct iovec one = {p, page};
+    bool works = p &&
+                 syscall(SYS_process_madvise, PIDFD_SELF, &one, (size_t)1, MADV_DONTNEED, 0) == (ssize_t)page;
+    if (p)
+        unmap(p, page);
+    return works;
+}
+
 void gort__vm_init(void)
 {
+    int saved = errno;
     guard_install_works = !gort__os_force.no_guard_install && probe_guard_install();
+    many_works = probe_many();
+    long maps = gort__os_number_in("/proc/sys/vm/max_map_count");
+    gort__store(&guard_budget, (maps > 0 ? maps : 65530) / 8 * 3, RELAXED);
+    errno = saved;
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+
+// Memory of a parked goroutine, of a million: resident pages and the kernel's page tables. Its figure is bytes, not
+// nanoseconds. The twin of bench/parked_bytes.c.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const million = 1000000
+
+var first float64
+
+func work(n int) float64 {
+	if first > 0 {
+		return first
+	}
+	var arrived, gate, left sync.WaitGroup
+	gate.Add(1)
+	arrived.Add(million)
+	left.Add(million)
+	child := func() {
+		arrived.Done()
+		gate.Wait()
+		left.Done()
+	}
+	before := memory()
+	for i := 0; i < million; i++ {
+		go child()
+	}
+	arrived.Wait()
+	first = (memory() - before) / million
+	gate.Done()
+	left.Wait()
+	return first
+}
+
+// memory is what the process costs now: resident memory and page tables, in bytes.
+func memory() float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		panic(err)
+	}
+	kb := 0.0
+	for _, line := range strings.Split(string(text), "\n") {
+		var one float64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &one); n == 1 {
+			kb += one
+		}
+		if n, _ := fmt.Sscanf(line, "VmPTE: %f kB", &one); n == 1 {
+			kb += one
+		}
+	}
+	return kb * 1024
+}
+
+func main() {
+	measure("parked_bytes", million, work)
+}
+
+// ---- measuring: the same lines end every file here; bench/run checks that ----
+
+// measure runs work(n) for about -ms at a time, -k times, and prints the row; n is a multiple of unit.
+// work returns the nanoseconds of one operation if it measured them itself, else 0.
+func measure(name string, unit int, work func(n int) float64) {
+	defaultMs, err := strconv.Atoi(os.Getenv("BENCH_MS"))
+	if err != nil {
+		defaultMs = 300
+	}
+	ms := flag.Int("ms", defaultMs, "milliseconds of a sample")
+	k := flag.Int("k", 5, "samples")
+	procs := flag.Int("procs", 1, "GOMAXPROCS")
+	flag.Parse()
+	runtime.GOMAXPROCS(*procs)
+	goal := float64(*ms) * 1e6
+	once := func(n int) (wall, perOp float64) {
+		start := time.Now()
+		perOp = work(n)
+		wall = float64(time.Since(start))
+		if perOp == 0 {
+			perOp = wall / float64(n)
+		}
+		return
+	}
+	rounds := 1 // the search for the right n is the warm-up
+	wall, _ := once(unit)
+	for wall < goal/2 {
+		rounds = int(float64(rounds)*min(max(goal*0.75/max(wall, 1), 2), 100)) + 1
+		wall, _ = once(rounds * unit)
+	}
+	n := int(max(float64(rounds)*goal/wall, 1)) * unit
+	perOp := make([]float64, *k)
+	for i := range perOp {
+		_, perOp[i] = once(n)
+	}
+	sort.Float64s(perOp)
+	fmt.Printf("row %s procs=%d ns_per_op=%.3f ops=%d median=%.3f\n", name, *procs, perOp[0], n, perOp[*k/2])
+}
+
+func min(a, b float64) float64 {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+func max(a, b float64) float64 {
+	if a > b {
+		return a
+	}
+	return b
+}

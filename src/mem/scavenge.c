@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scavenge.c - stacks that nobody uses give their memory back; and a look at how deep the others are.
+ *
+ * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
+ * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
+ * a burst has ended, its memory is gone.
+ * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
+ * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
+ * as much as the stacks themselves when they are shallow). Such slots get their guards again when they are next used.
+ * Invariants: (1) a slot whose pages are discarded or that is mapped anew is in the scavenger's hands or in `cold` with
+ * the lock held: nobody runs on it. (2) `cold` is set exactly for the members of that list.
+ * Threads: one scavenger at a time, in parallel with everything in stack.c but init and destroy.
+ */
+#include "mem/stack_class.h"
+#include "os/os.h"
+
+#define CHUNK   256                /* stacks in the scavenger's hands */
+#define RUNS    64                 /* runs of pages asked for at once */
+#define STRETCH ((size_t)2 << 20)  /* what one page table covers */
+#define RENEW   ((size_t)32 << 20) /* mapped anew at once, with the lock held */
+
+static void sort(struct gort__stack **a, int n)
+{
+    for (int gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
+        for (int i = gap; i < n; i++) {
+            struct gort__stack *s = a[i];
+            int k = i;
+            for (; k >= gap && a[k - gap]->base > s->base; k -= gap)
+                a[k] = a[k - gap];
+            a[k] = s;
+        }
+}
+
+/* Discards the pages of n stacks; guards stay, a canary would not: the slot counts as bare then. */
+static void discard(struct gort__stack **a, int n)
+{
+    struct gort__os_range ranges[CHUNK];
+    int m = 0;
+    sort(a, n);
+    for (int i = 0; i < n; i++) {
+        size_t size = (size_t)1 << a[i]->log2;
+        if (a[i]->guard == GORT_STACK_CANARY)
+            a[i]->guard = GORT_STACK_BARE;
+        if (m && (char *)ranges[m - 1].addr + ranges[m - 1].size == a[i]->base)
+            ranges[m - 1].size += size;
+        else
+            ranges[m++] = (struct gort__os_range){a[i]->base, size};
+    }
+    gort__os_vm_discard_many(ranges, m);
+}
+
+/* Discards a chunk of what is to be trimmed. False: there is none. */
+static bool cool(struct gort__stack_class *c)
+{
+    struct gort__stack *chunk[CHUNK];
+    int n = 0;
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    for (; c->trim && n < CHUNK; c->trim = c->trim->link)
+        chunk[n++] = c->trim;
+    c->trimming = n != 0;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    if (!n)
+        return false;
+    discard(chunk, n);
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    for (int i = n - 1; i >= 0; i--) { /* the lowest is taken first */
+        chunk[i]->cold = true;
+        chunk[i]->link = c->cold;
+        c->cold = chunk[i];
+    }
+    c->trimming = false;
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    c->renew = gort__load(&c->all, ACQUIRE); /* pairs with stack.c:map_slab */
+    c->renew_slot = 0;
+    return true;
+}
+
+/* Maps [from, to) anew, whose slots are all cold. Called with the lock held. */
+static void renew(struct gort__stack_slab *slab, uint8_t log2, size_t from, size_t to)
+{
+    int guards = 0;
+    for (size_t i = from; i < to; i++)
+        guards += slab->records[i].guard == GORT_STACK_GUARDED;
+    char *at = slab->base + (from << log2);
+    if (!guards || !gort__os_vm_renew(at, (to - from) << log2, guards))
+        return;
+    for (size_t i = from; i < to; i++)
+        slab->records[i].guard = GORT_STACK_BARE;
+}
+
+/* Goes on with the search for whole stretches of cold slots. False: it is done. */
+static bool renew_some(struct gort__stack_class *c, uint8_t log2)
+{
+    struct gort__stack_slab *slab = c->renew;
+    size_t step = (STRETCH >> log2) ? STRETCH >> log2 : 1, most = (RENEW >> log2) ? RENEW >> log2 : 1;
+    if (!slab)
+        return false;
+    size_t slots = slab->bytes >> log2, i = c->renew_slot, n = 0;
+    if (i + step > slots ||
+        !gort__load(&slab->records[i].base, ACQUIRE)) { /* pairs with stack.c:take_fresh */
+        c->renew = gort__load(&slab->next, ACQUIRE);    /* pairs with stack.c:map_slab */
+        c->renew_slot = 0;
+        return true;
+    }
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    while (i + n < slots && n < most && slab->records[i + n].cold)
+        n++;
+    n -= n % step;
+    if (n)
+        renew(slab, log2, i, i + n);
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    c->renew_slot = i + (n ? n : step);
+    return true;
+}
+
+/* Moves all of one list to the front of another; whoever made `from` long pays for the walk. */
+static void splice(struct gort__stack **to, struct gort__stack **from)
+{
+    struct gort__stack **end = from;
+    if (!*to) {
+        *to = *from;
+        *from = NULL;
+        return;
+    }
+    for (int i = 0; *end && i < CHUNK; i++)
+        end = &(*end)->link;
+    struct gort__stack *rest = *end;
+    *end = *to;
+    *to = *from;
+    *from = rest;
+}
+
+void gort__stack_age(bool all)
+{
+    gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
+    for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
+        struct gort__stack_class *c = &gort__stack_classes[log2];
+        splice(&c->trim, &c->old);
+        splice(&c->old, &c->free);
+        if (all)
+            splice(&c->trim, &c->old);
+    }
+    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+}
+
+bool gort__stack_trim(int64_t until)
+{
+    for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
+        struct gort__stack_class *c = &gort__stack_classes[log2];
+        while (cool(c) || renew_some(c, (uint8_t)log2))
+            if (gort__os_now() >= until)
+                return false;
+    }
+    return true;
+}
+
+/* --- how deep they are ------------------------------------------------------------------------- */
+
+struct looking {
+    bool (*deep)(struct gort__stack *s, char *lowest, void *arg);
+    void *arg;
+    bool enough; /* deep said so */
+    size_t last; /* the slot that was told last, plus one */
+};
+
+/* A run of pages with memory: tells each slot that it begins or lies deep in. */
+static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort__os_range *run,
+                 struct looking *l)
+{
+    char *from = run->addr, *to = from + run->size;
+    for (char *at = from; at < to;) {
+        size_t i = (size_t)(at - slab->base) >> log2;
+        struct gort__stack *s = &slab->records[i];
+        char *lo = slab->base + (i << log2) + gort__stack_guard_size(log2),
+             *end = slab->base + ((i + 1) << log2);
+        char *lowest = at > lo ? at : lo;                   /* a canary lies below */
+        bool known = gort__load(&s->base, ACQUIRE) != NULL; /* pairs with stack.c:take_fresh */
+        if (known && i + 1 != l->last && lowest < to && lowest < end - 2 * gort__os_page()) {
+            l->last = i + 1;
+            l->enough |= !l->deep(s, lowest, l->arg);
+        }
+        at = end;
+    }
+}
+
+/* Looks at one more piece of a slab: the kernel would also look through all that was never used. False: the end. */
+static bool scan_piece(struct gort__stack_cursor *c, struct looking *l)
+{
+    struct gort__os_range runs[RUNS];
+    struct gort__stack_slab *slab = c->slab;
+    char *end = slab->base + slab->bytes, *next;
+    if (c->at >= end || !gort__load(&slab->records[(size_t)(c->at - slab->base) >> c->log2].base,
+                                    ACQUIRE)) /* pairs with take_fresh */
+        return false;
+    char *to = (size_t)(end - c->at) > RENEW ? c->at + RENEW : end;
+    int n = gort__os_vm_resident(c->at, to, runs, RUNS, &next);
+    if (n < 0 || next <= c->at)
+        return false;
+    for (int i = 0; i < n; i++)
+        tell(slab, (uint8_t)c->log2, &runs[i], l);
+    c->at = next;
+    return true;
+}
+
+bool gort__stack_scan(struct gort__stack_cursor *c, int64_t until,
+                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg)
+{
+    struct looking l = {deep, arg, false, 0};
+    if (!c->log2)
+        c->log2 = GORT_STACK_LOG2_MIN - 1;
+    for (;;) {
+        while (c->slab && scan_piece(c, &l))
+            if (l.enough || gort__os_now() >= until)
+                return false;
+        l.last = 0;
+        c->slab = c->slab ? gort__load(&c->slab->next, ACQUIRE) : NULL; /* pairs with stack.c:map_slab */
+        while (!c->slab) {
+            if (++c->log2 > GORT_STACK_LOG2_MAX)
+                return true;
+            c->slab = gort__load(&gort__stack_classes[c->log2].all,
+                                 ACQUIRE); /* pairs with stack.c:map_slab */
+        }
+        c->at = c->slab->base;
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack_class.h - the free stacks of each size, shared by stack.c and scavenge.c.
+ *
+ * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold.
+ * Whoever wants one takes it from the youngest list that has any, for its warm pages.
+ */
+#ifndef GORT_SRC_MEM_STACK_CLASS_H
+#define GORT_SRC_MEM_STACK_CLASS_H
+
+#include "mem/slab.h"
+#include "mem/stack.h"
+
+/* One mapping of many slots. Never unmapped during a run. */
+struct gort__stack_slab {
+    struct gort__stack_slab *next; /* set once; atomic */
+    char *base;
+    size_t bytes;
+    struct gort__stack *records; /* one for each slot; base NULL: never handed out */
+};
+
+/* One size of stacks; guarded by the lock. */
+struct gort__stack_class {
+    struct gort__stack *free, *old, *trim, *cold;
+    bool trimming;                  /* the scavenger has some in its hands */
+    struct gort__stack_slab *renew; /* where the search for cold stretches goes on; the scavenger's */
+    size_t renew_slot;
+    struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */
+    char *next;                     /* the first fresh slot in open */
+    size_t slots, reserved;         /* in all mappings; promised by gort__stack_reserve */
+    struct gort__stack_slab **tail; /* where the next slab is linked */
+    struct gort__stack_slab *all;   /* atomic */
+};
+
+extern struct gort__lock gort__stack_lock GORT_HIDDEN; /* rank GORT_RANK_STACK */
+extern struct gort__stack_class gort__stack_classes[GORT_STACK_LOG2_MAX + 1] GORT_HIDDEN;
+
+#endif

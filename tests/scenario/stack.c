@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told about them.
+ */
+#include <gort.h>
+
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+static atomic_long counter;
+static gort_wg gate;
+
+static void no_counting(void)
+{
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
+        SKIP("memory is counted differently here");
+}
+
+/* Uses about `bytes` of stack, a KiB a call. */
+__attribute__((noinline)) static long use(size_t bytes)
+{
+    volatile char frame[1000];
+    frame[0] = (char)bytes;
+    frame[999] = 1;
+    return bytes < 2 * KIB ? frame[999] : use(bytes - KIB - 64) + frame[0];
+}
+
+/* --- room ----------------------------------------------------------------------------------------------------- */
+
+static void use_most(void *size)
+{
+    use((size_t)(uintptr_t)size / 10 * 9);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(nine_tenths_of_each_class, .procs = "1,2")
+{
+    long n = 0;
+    size_t largest = test_under_sanitizer() ? 4 * MIB : 256 * MIB;
+    for (size_t size = 64 * KIB; size <= largest; size *= 4) {
+        if (test_under_sanitizer() && size < 256 * KIB)
+            continue; /* its frames are larger */
+        size_t ask = test_under_sanitizer() ? size * 4 : size;
+        CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = ask}, use_most, (void *)(uintptr_t)size), 0);
+        for (n++; atomic_load(&counter) < n;)
+            gort_yield();
+    }
+}
+
+static void chain(const int *above, int n)
+{
+    int mine = n;
+    CHECK(!above || *above == n + 1);
+    if (n)
+        chain(&mine, n - 1);
+    gort_yield();
+    CHECK_EQ(mine, n);
+}
+
+static void pointers_into_frames(void *unused)
+{
+    (void)unused;
+    chain(NULL, 200);
+    gort_lock_thread();
+    chain(NULL, 200);
+}
+
+TEST_GO(pointers_to_locals_stay, .procs = "1,2", .fuzz = true)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_wg_go(&wg, pointers_into_frames, NULL), 0);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void call_libraries(void *unused)
+{
+    (void)unused;
+    char local[64 * KIB], text[1200];
+    memset(local, 7, sizeof local);
+    snprintf(text, sizeof text, "%.300f %s %300d", 1e300, "x", local[100]);
+    CHECK_GT(strlen(text), 300);
+    int v[5000];
+    for (int i = 0; i < 5000; i++)
+        v[i] = i * 7919 % 5000;
+    qsort(v, 5000, sizeof *v, compare);
+    for (int i = 0; i < 5000; i++)
+        CHECK_EQ(v[i], i);
+    struct addrinfo *found = NULL, hints = {.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    if (getaddrinfo("localhost", "80", &hints, &found) == 0)
+        freeaddrinfo(found);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(libraries_have_room, .procs = "1,2")
+{
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_go(call_libraries, NULL), 0);
+    while (atomic_load(&counter) < 4)
+        gort_yield();
+}
+
+static void movaps(void *unused)
+{
+    (void)unused;
+    _Alignas(16) volatile float v[4] = {1, 2, 3, 4};
+    CHECK_EQ((uintptr_t)v % 16, 0);
+    CHECK_EQ((uintptr_t)__builtin_frame_address(0) % 16, 0);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(frames_are_aligned, .procs = "1,2")
+{
+    gort_wg_add(&gate, 1);
+    for (int i = 0; i < 100; i++) /* all colours, and stacks that were used before */
+        CHECK_EQ(gort_go(movaps, NULL), 0);
+    while (atomic_load(&counter) < 100)
+        gort_yield();
+}
+
+/* --- memory that comes and goes ------------------------------------------------------------------------------- */
+
+static void go_deep_and_wait(void *size)
+{
+    use((size_t)(uintptr_t)size);
+    atomic_fetch_add(&counter, 1);
+    gort_wg_wait(&gate);
+    use((size_t)(uintptr_t)size); /* the pages come back, and nothing above was lost */
+    atomic_fetch_add(&counter, 1);
+}
+
+static void start(long n, size_t deep)
+{
+    gort_wg_add(&gate, 1);
+    atomic_store(&counter, 0);
+    for (long i = 0; i < n; i++)
+        CHECK_EQ(gort_go(go_deep_and_wait, (void *)(uintptr_t)deep), 0);
+    while (atomic_load(&counter) < n)
+        gort_yield();
+}
+
+static void finish(long n)
+{
+    gort_wg_done(&gate);
+    while (atomic_load(&counter) < 2 * n)
+        gort_yield();
+    while (gort_count() > 1)
+        gort_yield();
+}
+
+static long status_kb(const char *field)
+{
+    char line[256];
+    long kb = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    CHECK(f);
+    while (kb < 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, field, strlen(field)) == 0)
+            sscanf(line + strlen(field), ": %ld", &kb);
+    fclose(f);
+    return kb;
+}
+
+static bool rss_below(void *kb)
+{
+    return test_rss_kb() < *(long *)kb;
+}
+
+/* test_eventually blocks the thread; here the others must be able to run. */
+static void wait_for_rss(long kb)
+{
+    for (int i = 0; i < 10000 && !rss_below(&kb); i++)
+        gort_sleep(1 * GORT_MS);
+    CHECK_LT(test_rss_kb(), kb);
+}
+
+#define PARKED 500
+TEST_GO(parked_ones_give_back_what_they_do_not_use, .procs = "1,2", .fuzz = true)
+{
+    no_counting();
+    start(PARKED, 0);
+    long floor = test_rss_kb();
+    finish(PARKED);
+    start(PARKED, 200 * KIB);
+    long high = status_kb("VmHWM"); /* some of it may be gone already */
+    CHECK_GT(high, floor + PARKED * 150);
+    wait_for_rss(floor + (high - floor) / 10);
+    finish(PARKED);
+}
+
+TEST_GO(the_same_by_reading_the_page_map, .env = "GORT_DEBUG=nopagescan=1,noguard=1")
+{
+    no_counting();
+    start(PARKED, 0);
+    long floor = test_rss_kb();
+    finish(PARKED);
+    start(PARKED, 200 * KIB);
+    long high = status_kb("VmHWM"); /* some of it may be gone already */
+    CHECK_GT(high, floor + PARKED * 150);
+    wait_for_rss(floor + (high - floor) / 10);
+    finish(PARKED);
+}
+
+TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
+{
+    no_counting();
+    start(10, 0);
+    long floor = test_rss_kb();
+    finish(10);
+    start(PARKED, 200 * KIB);
+    long high = status_kb("VmHWM"); /* some of it may be gone already */
+    CHECK_GT(high, floor + PARKED * 150);
+    finish(PARKED);
+    wait_for_rss(floor + (high - floor) / 5); /* a P that works keeps a few */
+    start(PARKED, 100 * KIB);                 /* and they can be used again, guards and all */
+    finish(PARKED);
+}
+
+/* From many to few: stacks and the kernel's tables for them go, records of some 300 bytes stay. */
+TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
+{
+    no_counting();
+    long n = 20000, rss = test_rss_kb(), tables = status_kb("VmPTE");
+    start(n, 0);
+    CHECK_GT(status_kb("VmHWM"), rss + n * 4);
+    CHECK_GT(status_kb("VmPTE"), tables + n / 2 - 100);
+    finish(n);
+    wait_for_rss(rss + n);
+    for (int i = 0; i < 10000 && status_kb("VmPTE") > tables + n / 8; i++)
+        gort_sleep(1 * GORT_MS);
+    CHECK_LT(status_kb("VmPTE"), tables + n / 8);
+    start(n, 8 * KIB); /* and all of it can be used again */
+    finish(n);
+}
+
+/* Goroutines that go deep, park and are woken while the scavenger is at them. */
+static gort_chan *work;
+
+static void deep_worker(void *unused)
+{
+    (void)unused;
+    uint64_t seed = test_seed() + (uint64_t)atomic_fetch_add(&counter, 1);
+    volatile uint64_t above[8];
+    long got;
+    while (gort_chan_recv(work, &got) == 1) {
+        for (int i = 0; i < 8; i++)
+            above[i] = seed + (uint64_t)i;
+        use(test_random(&seed) % (150 * KIB));
+        seed = above[0];
+        if (test_random(&seed) % 4 == 0)
+            gort_sleep((int64_t)(test_random(&seed) % 2000) * GORT_US);
+        for (int i = 1; i < 8; i++)
+            CHECK_EQ(above[i], above[0] + (uint64_t)i);
+    }
+}
+
+TEST_GO(trimmed_while_they_are_woken, .procs = "1,2,4", .fuzz = true)
+{
+    gort_wg wg = {0};
+    work = gort_chan_new(sizeof(long), 0);
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(gort_wg_go(&wg, deep_worker, NULL), 0);
+    int64_t end = gort_now() + 1000 * GORT_MS;
+    for (long i = 0; gort_now() < end; i++) {
+        CHECK_EQ(gort_chan_send(work, &i), 0);
+        if (i % 200 == 0)
+            gort_sleep(5 * GORT_MS);
+    }
+    gort_chan_close(work);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    gort_chan_unref(work);
+}
+
+/* Without mappings for guards: more goroutines than vm.max_map_count, and the program itself can still map. */
+TEST_GO(more_than_there_are_mappings, .env = "GORT_DEBUG=noguard=1",
+        .expect = "^gort: stacks from here on have no guard but a canary")
+{
+    no_counting();
+    start(40000, 0);
+    CHECK_LT(test_vma_count(), 60000);
+    void *p = malloc(8 * MIB);
+    CHECK(p);
+    free(p);
+    finish(40000);
+}
+
+TEST_GO(canaries_all_along, .procs = "1,2", .env = "GORT_DEBUG=canary=1", .fuzz = true)
+{
+    start(200, 100 * KIB);
+    finish(200);
+    start(200, 200 * KIB);
+    gort_sleep(700 * GORT_MS); /* trimmed, and the canaries survive it */
+    finish(200);
+}
+
+TEST_GO(big_pages_do_not_come)
+{
+    no_counting();
+    char *line = NULL;
+    size_t size = 0;
+    start(2000, 0);
+    long huge = 0;
+    char here;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    CHECK(f);
+    bool mine = false, seen = false;
+    while (getline(&line, &size, f) > 0) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2 && strchr(line, '-') < strchr(line, ' '))
+            mine = (uintptr_t)&here >= from && (uintptr_t)&here < to;
+        if (mine && sscanf(line, "AnonHugePages: %ld kB", &huge) == 1)
+            CHECK_EQ(huge, 0);
+        if (mine && strncmp(line, "VmFlags:", 8) == 0) {
+            CHECK_MSG(strstr(line, " nh"), "the stack's mapping may get big pages: %s", line);
+            seen = true;
+        }
+    }
+    fclose(f);
+    free(line);
+    CHECK(seen);
+    finish(2000);
+}
+
+/* --- what is told ---------------------------------------------------------------------------------------------- */
+
+TEST_GO(the_census_tells_by_function, .procs = "1,2", .env = "GORT_DEBUG=stackcensus=1",
+        .expect = "^gort: stack census: deepest   average  goroutines  function$\n"
+                  "^gort: +(9|1[0-9])[0-9] KiB +(9|1[0-9])[0-9] KiB +50  use_100_kib\\+0x0 \\(stack\\+0x\n"
+                  "^gort: +(4|8|12) KiB +(4|8|12) KiB +50  movaps\\+0x0")
+{
+    no_counting();
+    extern void use_100_kib(void *);
+    for (int i = 0; i < 50; i++) {
+        CHECK_EQ(gort_go(use_100_kib, NULL), 0);
+        CHECK_EQ(gort_go(movaps, NULL), 0);
+    }
+    while (atomic_load(&counter) < 100)
+        gort_yield();
+}
+
+void use_100_kib(void *unused);
+void use_100_kib(void *unused)
+{
+    (void)unused;
+    use(100 * KIB);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(
+    the_dump_tells,
+    .expect =
+        "^goroutine [0-9]+ \\(deep\\) \\[waiting: wait group\\] created by goroutine 1, stack (9|1[0-9])[0-9]K of 256K$")
+{
+    no_counting();
+    gort_wg_add(&gate, 1);
+    CHECK_EQ(gort_go_with(&(gort_attr){.name = "deep"}, go_deep_and_wait, (void *)(uintptr_t)(100 * KIB)), 0);
+    while (atomic_load(&counter) < 1)
+        gort_yield();
+    gort_sleep(1 * GORT_MS);
+    gort_dump(2);
+    finish(1);
+}
