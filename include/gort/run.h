@@ -89,6 +89,17 @@ GORT_API void gort_block_leave(void);
 /* fn(arg), which will block for long: the other goroutines go on at once. Returns what fn returned. */
 GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
 
+/*
+ * Stops every other goroutine, wherever it is: also in a loop, in libc, in a blocking call, which may stay in the kernel
+ * but does not come back before the start. For collectors, snapshots, checkpoints. 0; -EBUSY: the caller has stopped it
+ * already; -ESRCH: no run is on, or it ends; -ETIMEDOUT: one could not be stopped (its signals are blocked), and
+ * all go on. In between the caller must not wait for anybody, nor allocate with malloc: somebody may hold its lock.
+ * Plain threads are not stopped. System calls that SA_RESTART does not cover may return EINTR because of it.
+ */
+GORT_API GORT_MUST_CHECK int gort_world_stop(void);
+/* Lets them go on. 0, or -EPERM: the caller has not stopped it. */
+GORT_API int gort_world_start(void);
+
 /* Writes one line a goroutine (id, name, state, what it waits for, how deep its stack has been) to fd. Callable from a signal handler. */
 GORT_API void gort_dump(int fd);
 

@@ -120,7 +120,9 @@ static struct gort__g *look(struct gort__m *m)
         if (GORT_UNLIKELY(!m->p))
             return NULL;
     }
-    struct gort__g *g = gort__pick_local(m->p);
+    struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.hurry, RELAXED)) ? gort__held_take() : NULL;
+    if (!g)
+        g = gort__pick_local(m->p);
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))

@@ -70,6 +70,8 @@ struct gort__g *gort__held_pop_locked(void)
     if (!s->held.first)
         s->held.last = NULL;
     s->held.n--;
+    if (gort__load(&s->hurry, RELAXED))
+        gort__store(&s->hurry, s->hurry - 1, RELAXED);
     gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
     return g;
 }
@@ -291,7 +293,9 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
             m->regaining = true;
             m->tied = tied;
             gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
-            held_put_locked(g, delicate || s->hurry);
+            m->fronted = delicate &&
+                         !m->fronted; /* it may hold a lock of libc; but nobody starves the others */
+            held_put_locked(g, m->fronted);
         }
         gort__m_spare_locked(); /* for the next time, or because there was none */
     }

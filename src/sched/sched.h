@@ -90,6 +90,7 @@ struct gort__m {
     bool spare;           /* made ahead of need; its thread clears it */
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
+    bool fronted;         /* it was last held at the head of the line; guarded by sched.lock */
     bool nested;          /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
     bool in_handler;      /* waits in the signal handler; owned by the thread */
     bool delicate;        /* what the handler interrupted may hold locks of libc; owned by the thread */
@@ -194,8 +195,9 @@ struct gort__sched {
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
     struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
     uint32_t held_n;                   /* held.n; atomic, written under lock */
-    bool hurry;                        /* a P was lost to a lock's sleep: who is held runs soon */
-    bool spare_coming;                 /* an M without work is being made */
+    uint32_t
+        hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
+    bool spare_coming;         /* an M without work is being made */
     int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
     struct gort__p *idle_ps;   /* last idle first */
     struct gort__m *idle_ms;   /* last idle first */
@@ -212,8 +214,9 @@ struct gort__sched {
     int p_made;                            /* atomic, written while the world is stopped */
 
     /* The world (world.c). */
-    uint32_t world_busy;  /* somebody stops the world or has it stopped; atomic */
-    uint32_t world_event; /* changes whenever an M stops or gives up a P meanwhile; futex */
+    uint32_t world_busy;         /* somebody stops the world or has it stopped; atomic */
+    struct gort__m *world_owner; /* who called gort_world_stop; atomic */
+    uint32_t world_event;        /* changes whenever an M stops or gives up a P meanwhile; futex */
 
     /* The run (run.c, keeper.c). */
     uint32_t keeper_word; /* changes when the keeper has something to do; futex */

@@ -282,6 +282,8 @@ struct gort__m *gort__yield(struct gort__m *m)
     next = pick(m->p, true);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
+    if (!next && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
+        next = gort__held_take();
     gort__p_new_slice(m->p);
     if (!next)
         return m; /* nobody else wants to run here */

@@ -100,7 +100,8 @@ static bool retake(struct gort__p *p, struct gort__m *m)
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__sched.hurry = gort__sched.held.n != 0; /* perhaps it waits for a lock that one of those holds */
+    gort__store(&gort__sched.hurry, gort__sched.held.n,
+                RELAXED); /* perhaps it waits for a lock of one of those */
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     return true;
 }

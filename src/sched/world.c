@@ -17,6 +17,8 @@
  * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
  * Threads: one stopper at a time (world_busy).
  */
+#include <errno.h>
+
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
@@ -99,6 +101,84 @@ bool gort__world_stop(struct gort__m **caller)
         gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
     }
 }
+
+/* --- user code too ----------------------------------------------------------------------------- */
+
+#define USER_PATIENCE INT64_C(5000000000) /* ns until a thread whose signals are blocked is given up on */
+
+/* Whether m runs no user code: it waits in gort__world_wait, is inside and will before it leaves, or is no thread yet.
+ * One that waits in the handler is inside; if a program's own handler has left ours meanwhile, a signal tells. */
+static bool user_stopped_locked(struct gort__m *m, bool first)
+{
+    if (m->stopped || !m->has_thread || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
+        return true;
+    if (!gort__load(&m->inside, ACQUIRE) &&
+        !gort__load(&m->nested, ACQUIRE)) /* pair with gort__leave, timer.c */
+        return false;
+    if (first && gort__load(&m->in_handler, RELAXED))
+        gort__preempt_ask(m, true);
+    return true;
+}
+
+/* Signals everybody who runs user code until all of them have come to the handler. False: one does not. */
+static bool stop_users(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t patience = gort__os_now() + USER_PATIENCE;
+    for (int round = 0;; round++) {
+        uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
+        bool all = true;
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        for (struct gort__m *m = s->all_ms; m; m = m->all_next)
+            if (m != self && !user_stopped_locked(m, round == 0)) {
+                all = false;
+                if (round % 10 == 0)
+                    gort__preempt_ask(m, true);
+            }
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (all)
+            return true;
+        if (gort__os_now() > patience)
+            return false;
+        gort__os_futex_wait(&s->world_event, seen, gort__os_now() + INT64_C(1000000));
+    }
+}
+
+int gort_world_stop(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *m = gort__enter();
+    int err = 0;
+    if (!m)
+        return -ESRCH;
+    if (gort__load(&s->world_owner, RELAXED) == m)
+        err = -EBUSY;
+    else if (!gort__world_stop(&m))
+        err = -ESRCH;
+    else if (!stop_users(m)) {
+        gort__world_start(m);
+        err = -ETIMEDOUT;
+    } else {
+        gort__store(&s->world_owner, m, RELAXED);
+    }
+    gort__leave(m);
+    return err;
+}
+
+int gort_world_start(void)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__m *m = gort__m_self();
+    if (!m || gort__load(&s->world_owner, RELAXED) != m)
+        return -EPERM;
+    m = gort__enter();
+    gort__store(&s->world_owner, NULL, RELAXED);
+    gort__world_start(m);
+    gort__leave(m);
+    return 0;
+}
+
+/* --- going on --------------------------------------------------------------------------------- */
 
 /* Gives every P that nobody holds to an M if it has work, else to the idle list. Lock held. */
 static struct gort__m *distribute_locked(void)
