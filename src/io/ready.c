@@ -86,6 +86,7 @@ static int wait_once(struct gort__m **m, struct both *b, const uint32_t seq[2])
         gort__fd_unlock(f);
     } else {
         struct gort__wait how = {f, lock_fd, unlock_fd, b->io.deadline, GORT_WAIT_FD, false};
+        gort__duty_notice_fd(*m);
         err = gort__wait_shared_park(m, &how);
         const struct gort__poll_waiter *by = err ? NULL : (*m)->g->wait_slot;
         if (!err)

@@ -90,7 +90,7 @@ static void at_close(void)
         for (struct ear *e = signals.ears[signo], *next; e; e = next) {
             next = e->next;
             gort_chan_unref(e->ch);
-            gort__alloc_free(e, sizeof *e);
+            gort__hold_free(e, sizeof *e);
         }
     }
     memset(&signals, 0, sizeof signals);
@@ -147,7 +147,7 @@ int gort_signal_notify(gort_chan *ch, int signo)
     struct ear **at = find(ch, signo), *e = *at;
     int err = e ? 0 : begin();
     if (!e && !err) {
-        e = gort__alloc(sizeof *e);
+        e = gort__hold_alloc(sizeof *e);
         err = e ? 0 : -ENOMEM;
         if (!err && !signals.ears[signo])
             err = gort__os_signal_catch(signo, on_signal);
@@ -156,7 +156,7 @@ int gort_signal_notify(gort_chan *ch, int signo)
             *at = e;
             signals.count++;
         } else if (e) {
-            gort__alloc_free(e, sizeof *e);
+            gort__hold_free(e, sizeof *e);
         }
     }
     gort_mutex_unlock(&signals.lock);
@@ -184,6 +184,6 @@ int gort_signal_stop(gort_chan *ch, int signo)
     if (!e)
         return -ENOENT;
     gort_chan_unref(e->ch);
-    gort__alloc_free(e, sizeof *e);
+    gort__hold_free(e, sizeof *e);
     return 0;
 }

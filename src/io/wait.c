@@ -64,6 +64,7 @@ int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
     bool look = must_look(io);
     if (look && gort__os_now() + FULL_PEER < until)
         how.deadline = gort__os_now() + FULL_PEER;
+    gort__duty_notice_fd(*m);
     err = gort__wait_shared_park(m, &how);
     if (err) {
         if (w.queued)

@@ -153,6 +153,7 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
 bool gort__os_signal_shared(int signo); /* our handler is still the one installed */
 void gort__os_signal_unshare(int signo);
 void gort__os_signal_chain(const struct gort__os_signal *s); /* does what would have happened without us */
+void gort__os_signal_block(int signo);                       /* for the calling thread, as unblock */
 void gort__os_signal_unblock(int signo);                     /* for the calling thread */
 /* Installs fn for signo when its disposition is the default; true when it did. */
 bool gort__os_signal_take(int signo, void (*fn)(int signo));

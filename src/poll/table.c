@@ -61,6 +61,5 @@ void gort__table_reset(void)
             f->epoch = 0;
             f->turn = 0;
             f->waiters[0] = f->waiters[1] = f->writers = (struct gort__poll_queue){NULL, NULL};
-            gort__and(&f->word, ~(uint64_t)UINT32_MAX, RELAXED); /* whoever was in the kernel is gone */
         }
 }

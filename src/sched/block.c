@@ -54,8 +54,9 @@ static void owe(struct gort__m *m)
 static void give_up(struct gort__m *m)
 {
     owe(m);
-    gort__or(&m->attention, GORT_ATT_NO_P, RELAXED); /* so that the way back waits for one */
     gort__p_handoff(m);
+    /* So that the way back waits for one. Not before: sysmon, which marks and unmarks who has a P, could undo it. */
+    gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
 
 static GORT_NOINLINE void enter_slow(struct gort__m *m)
@@ -70,8 +71,7 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
         }
     }
     if (m) {
-        /* No leave: what attention asks for can wait until the call is over. */
-        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
+        gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
     }
 }
 
@@ -135,8 +135,10 @@ void gort_block_leave(void)
     gort__compiler_fence(); /* a light one, as in gort__enter */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED))) {
         gort__os_fence_light();
+        bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
         gort__attend(m);
-        m->p->long_blocks = LONG_BLOCKS + 8;
+        if (taken)
+            m->p->long_blocks = LONG_BLOCKS + 8;
     } else if (m->p->long_blocks) {
         m->p->long_blocks--;
     }
@@ -188,12 +190,9 @@ void gort__block_call_run(struct gort__m *m)
     m->block_g = NULL;
     if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) /* nothing of the run may be touched any more */
         return;
-    if (tied) {
+    if (tied)
         m->locked_g = g;
-        gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-        gort__m_found_p_locked(m);
-        gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
-    }
+    g->err = *m->err; /* what the call left in errno */
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__queue_put_and_wake(g); /* counted before the M stops counting (gort__m_stop) */
 }

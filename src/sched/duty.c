@@ -73,6 +73,14 @@ void gort__duty_notice(struct gort__m *m, int64_t when)
         gort__keeper_wake();
 }
 
+void gort__duty_notice_fd(struct gort__m *m)
+{
+    gort__fence(
+        SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for somebody on duty */
+    if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
+        gort__wake_if_idle();
+}
+
 bool gort__watch_publish(int64_t next, int64_t until)
 {
     struct gort__sched *s = &gort__sched;

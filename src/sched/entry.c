@@ -62,6 +62,8 @@ void gort__attend(struct gort__m *m)
 
 void gort__leave_slow(struct gort__m *m)
 {
+    if (gort__load(&m->nested, RELAXED))
+        return; /* the function of a timer: whoever fired it looks, when it holds nothing any more */
     gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
     while (gort__load(&m->attention, RELAXED) & ~(uint32_t)(GORT_ATT_NO_RUN | GORT_ATT_FENCE)) {
         gort__store(&m->inside, 1, RELAXED);
@@ -69,6 +71,21 @@ void gort__leave_slow(struct gort__m *m)
         gort__attend(m);
         gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
         gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
+        if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g == &m->g0)
+            return; /* in a blocking call, which goes on without the run */
+    }
+}
+
+void gort__leave_blocking(struct gort__m *m)
+{
+    for (;;) {
+        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
+        gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
+        if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_WORLD))
+            return;
+        gort__store(&m->inside, 1, RELAXED);
+        gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
+        gort__world_wait(m);
     }
 }
 
@@ -163,7 +180,7 @@ struct gort__m *gort__enter_plain(void)
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c and run.c */
         uint32_t bits = gort__load(&m->attention, RELAXED) & ~(uint32_t)GORT_ATT_FENCE;
-        if (!bits)
+        if (!bits || gort__load(&m->nested, RELAXED))
             return m;
         if (bits & GORT_ATT_NO_RUN) {
             gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
@@ -172,8 +189,10 @@ struct gort__m *gort__enter_plain(void)
             continue;
         }
         if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) {
-            if (m->block_g)                          /* in a blocking call, and the run is over */
+            if (m->block_g) { /* in a blocking call, and the run is over: from now on it may hold locks outside */
+                gort__store(&m->adrift, true, RELAXED);
                 gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
+            }
             return NULL; /* else the function of a timer, on the thread's own stack: it is about to end */
         }
         gort__attend(m);

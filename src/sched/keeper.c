@@ -52,6 +52,7 @@ void gort__deadlock_check_locked(void)
     }
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
     int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->m_count + (GORT_TSAN ? 1 : 0);
+    ours += gort__load(&gort__orphans, RELAXED);
     if (total == 0 || total > ours || s->spare_coming) {
         s->suspect = true;
         gort__keeper_wake_locked();

@@ -299,6 +299,7 @@ void gort__m_main(void *arg)
         uint32_t open = GORT_FATE_OPEN;
         if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL) && /* pairs with run.c:let_go */
             gort__load(&m->fate, ACQUIRE) == GORT_FATE_ORPHAN) {    /* pairs with run.c:let_go: the estate */
+            gort__sub(&gort__orphans, 1, RELAXED);
             gort__estate_free(&m->estate);
             gort__m_destroy(m);
         }
@@ -308,6 +309,7 @@ void gort__m_main(void *arg)
         gort__p_handoff(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (s->ended) { /* just now: the keeper joins it as one of the others */
+        gort__store(&m->fate, GORT_FATE_GONE, RELEASE); /* pairs with run.c:bury */
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         return;
     }

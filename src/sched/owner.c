@@ -43,15 +43,16 @@
 
 /* --- held goroutines -------------------------------------------------------------------------- */
 
-static void held_put_locked(struct gort__g *g, bool front)
+/* soon: as the second, because the first is what the P that it gives up may be for. */
+static void held_put_locked(struct gort__g *g, bool soon)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
-    if (front || !s->held.first) {
-        g->link = s->held.first;
-        s->held.first = g;
-        if (!g->link)
-            s->held.last = g;
+    if (!s->held.first) {
+        s->held.first = s->held.last = g;
+    } else if (soon && s->held.first->link) {
+        g->link = s->held.first->link;
+        s->held.first->link = g;
     } else {
         s->held.last->link = g;
         s->held.last = g;

@@ -73,7 +73,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         m->in_handler = false;               /* a user's handler left ours */
         gort__store(&m->inside, 0, RELEASE); /* pairs with gort__p_take_away */
     }
-    if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED))
+    if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) || gort__load(&m->adrift, RELAXED))
         return; /* its exit looks */
     uint32_t bits = wanted(m, shadow);
     if (!bits)
@@ -126,9 +126,15 @@ static void on_signal(const struct gort__os_signal *s)
             ;
         ours = n != 0;
     }
-    if (!ours)
+    if (!ours && m && m->chaining)
+        return; /* the program's handler calls ours in turn */
+    if (!ours) {
+        if (m)
+            m->chaining = true;
         gort__os_signal_chain(s);
-    else if (!gort__sched.forked)
+        if (m)
+            m->chaining = false;
+    } else if (!gort__sched.forked)
         handle(m, shadow, s);
 }
 
@@ -177,6 +183,7 @@ void gort__preempt_thread(struct gort__m *m)
 
 void gort__preempt_thread_end(struct gort__m *m)
 {
+    gort__os_signal_block(signo); /* what is still on its way to the thread must not meet it without its M */
     int timer = gort__xchg(&m->timer, -1, RELAXED);
     if (timer >= 0)
         gort__os_cpu_timer_drop(timer);
@@ -192,7 +199,7 @@ void gort__preempt_thread_end(struct gort__m *m)
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
 static bool settled(struct gort__m *m, int64_t until)
 {
-    if (!m->has_thread || !gort__load(&m->started, ACQUIRE) ||
+    if (!m->has_thread || gort__load(&m->adrift, RELAXED) || !gort__load(&m->started, ACQUIRE) ||
         gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
         return true;
     if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */

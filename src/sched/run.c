@@ -52,6 +52,8 @@ static void in_forked_child(void)
     if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
+    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
+        m = ((struct gort__shadow *)(void *)m)->m;
     if (m)
         gort__or(&m->attention, GORT_ATT_FORKED, RELAXED);
 }
@@ -148,6 +150,7 @@ static int start(void)
 
 /* The Ms that are in user code, while the keeper frees what is around them. */
 static struct gort__m *orphans;
+int gort__orphans; /* threads that ended runs have left behind; atomic */
 static bool
     left_running; /* one of them, in this run or an earlier one, may still come back from a blocking call */
 
@@ -185,6 +188,18 @@ void gort__estate_free(struct gort__estate *e)
             gort__chunk_drop(e->chunk[i]);
 }
 
+/* The thread stands still in the handler, or runs something else than our code. */
+static bool in_user_code(struct gort__m *m)
+{
+    if (!gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
+        return false;
+    if (gort__load(&m->frozen, ACQUIRE)) /* pairs with preempt.c */
+        return true;
+    return !gort__load(&m->in_handler, ACQUIRE) &&
+           !gort__load(&m->nested, ACQUIRE) && /* pair with preempt.c, timer.c */
+           !gort__load(&m->inside, ACQUIRE);   /* pairs with gort__leave */
+}
+
 /* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of orphans. From now
  * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
 static void bury(struct gort__m *m)
@@ -192,10 +207,11 @@ static void bury(struct gort__m *m)
     /* Acquire pairs with gort__leave. */
     struct gort__g *g = gort__load(
         &m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
-    while (gort__load(&m->in_handler, ACQUIRE) && !gort__load(&m->frozen, ACQUIRE)) /* pair with preempt.c */
+    /* One look is not enough: a blocking call has moments inside from which it goes back to its call. */
+    while (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN && /* pairs with m.c */
+           !in_user_code(m))
         gort__os_nap(50000);
-    if (m->has_thread && !gort__load(&m->inside, ACQUIRE) && !gort__load(&m->nested, ACQUIRE) &&
-        gort__load(&m->started, ACQUIRE)) {
+    if (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN) { /* pairs with m.c */
         if (m->block_g)
             g = m->block_g;
         if (!gort__load(&m->frozen, RELAXED))
@@ -231,6 +247,7 @@ static void let_go(struct gort__m *m)
     uint32_t open = GORT_FATE_OPEN;
     uintptr_t thread = m->thread;
     if (gort__cas(&m->fate, &open, GORT_FATE_ORPHAN, ACQ_REL)) { /* pairs with m.c:gort__m_main */
+        gort__add(&gort__orphans, 1, RELAXED);
         gort__os_thread_detach(thread);
         return;
     }
@@ -263,8 +280,12 @@ static void end_threads(void)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     gort__os_futex_wake(&s->world_word, INT32_MAX);
-    for (struct gort__m *m = all; m; m = m->all_next)
+    for (struct gort__m *m = all; m; m = m->all_next) {
+        if (gort__claim(&m->g0)) /* it waits like a plain thread, in a blocking call */
+            m->g0.wait_slot = (void *)(intptr_t)-ECANCELED;
         gort__m_wake(m);
+    }
+    gort__world_event(); /* a plain thread may be stopping the world */
     gort__freeze(all);
     for (struct gort__m *m = all, *next; m; m = next) {
         next = m->all_next;
@@ -423,7 +444,7 @@ int gort_maxprocs(int n)
         return old ? old : gort__os_cpus();
     }
     int old = gort__load(&s->procs, RELAXED);
-    if (n >= 1) {
+    if (n >= 1 && gort__load(&s->world_owner, RELAXED) != m) {
         if (gort__world_stop(&m)) {
             old = s->procs;
             s->conf.maxprocs_set = true;

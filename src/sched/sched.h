@@ -91,15 +91,17 @@ struct gort__m {
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
     bool fronted;         /* it was last held at the head of the line; guarded by sched.lock */
-    bool nested;          /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
-    bool in_handler;      /* waits in the signal handler; owned by the thread */
-    bool delicate;        /* what the handler interrupted may hold locks of libc; owned by the thread */
-    bool left;            /* it slept in the kernel when the run ended; atomic */
-    int64_t cpu_at_end;   /* its CPU clock when the run had ended; owned by the keeper */
-    uint32_t frozen;      /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;       /* how often the handler has let the goroutine leave libc; owned by the thread */
-    bool owed;            /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;         /* waits for the world to start; guarded by sched.lock */
+    bool adrift;        /* it has called us after the end of its run: it comes to its end by itself; atomic */
+    bool chaining;      /* it calls the program's own handler; owned by the thread */
+    bool nested;        /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
+    bool in_handler;    /* waits in the signal handler; owned by the thread */
+    bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
+    bool left;          /* it slept in the kernel when the run ended; atomic */
+    int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper */
+    uint32_t frozen;    /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite;     /* how often the handler has let the goroutine leave libc; owned by the thread */
+    bool owed;          /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;       /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
     struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
@@ -275,7 +277,9 @@ static inline bool gort__alone(void)
 bool gort__entry_exposed(void);
 __attribute__((noreturn)) void gort__entry_end_thread(struct gort__m *m); /* the run is over */
 void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes to its end */
-void gort__attend(struct gort__m *m);  /* with inside set: does what attention asks for */
+void gort__leave_blocking(
+    struct gort__m *m);               /* back to a blocking call: nobody looks but for a stop of the world */
+void gort__attend(struct gort__m *m); /* with inside set: does what attention asks for */
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
 void gort__schedule_loop(struct gort__m *m);         /* on g0; returns when the thread is to end */
@@ -424,6 +428,7 @@ void gort__keeper_loop(void);
 void gort__deadlock_check_locked(void);
 
 /* --- run.c ----------------------------------------------------------------------------------- */
+extern int gort__orphans GORT_HIDDEN; /* threads that ended runs have left behind; atomic */
 void gort__estate_free(struct gort__estate *e);
 void gort__run_main_ends(void);         /* the main goroutine ends */
 void gort__run_done_locked(int result); /* main returned, or the last goroutine ended */

@@ -78,7 +78,8 @@ int gort_yield(void)
         gort__os_thread_yield();
         return 0;
     }
-    m = gort__yield(m);
+    if (GORT_LIKELY(gort__load(&gort__sched.world_owner, RELAXED) != m)) /* else all others are stopped */
+        m = gort__yield(m);
     gort__leave(m);
     return 0;
 }

@@ -341,9 +341,6 @@ static void call_locked(struct gort__heap *h, struct gort__m *m, struct gort__ti
     node->fn(node->arg);
     gort__store(&m->inside, 1, RELAXED);
     gort__store(&m->nested, false, RELEASE); /* pairs with world.c:all_stopped */
-    gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
-    if (gort__m_wanted(m))
-        gort__attend(m);
     lock(h);
     node_put(h, node);
 }
@@ -391,6 +388,9 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     ready(m, woken);
     gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
+    gort__os_fence_light();            /* pairs with world.c:gort__world_stop */
+    if (gort__m_wanted(m))
+        gort__attend(m); /* only now: nobody waits for a node that is firing, nor for a lock that fn takes */
     return n;
 }
 

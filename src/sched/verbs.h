@@ -10,6 +10,7 @@
 #define GORT_SRC_SCHED_VERBS_H
 
 #include "os/fence.h"
+#include "mem/alloc.h"
 #include "sched/sched.h"
 
 struct gort__m *gort__enter_plain(void);
@@ -66,12 +67,24 @@ static inline void gort__unhold(struct gort__m **held)
     if (gort__m_self() == m)
         gort__leave(m);
     else
-        gort__store(&m->inside, 0, RELEASE); /* in an announced blocking call; pairs with world.c */
+        gort__leave_blocking(m);
 }
 
 /* For the rest of the block. */
 #define GORT_HOLD()                                                                                          \
     __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()
+
+static inline void *gort__hold_alloc(size_t size)
+{
+    GORT_HOLD();
+    return gort__alloc(size);
+}
+
+static inline void gort__hold_free(void *object, size_t size)
+{
+    GORT_HOLD();
+    gort__alloc_free(object, size);
+}
 
 /*
  * The calling goroutine (or plain thread) waits until gort__ready(g) is called for it. commit runs
@@ -116,6 +129,9 @@ static inline void gort__fuzz_unlock(void)
     if (GORT_UNLIKELY(gort__sched.fuzz))
         gort__fuzz_here();
 }
+
+/* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
+void gort__duty_notice_fd(struct gort__m *m);
 
 /* Lets others run first; returns the M it is on now. Inside. */
 struct gort__m *gort__yield(struct gort__m *m);

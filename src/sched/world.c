@@ -83,6 +83,8 @@ static bool wait_for_turn(struct gort__m **m)
 bool gort__world_stop(struct gort__m **caller)
 {
     struct gort__sched *s = &gort__sched;
+    if (caller && gort__load(&s->world_owner, RELAXED) == *caller)
+        return true; /* it has stopped it itself (gort_world_stop), and main returns */
     while (gort__xchg(&s->world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
         if (!wait_for_turn(caller))
             return false;

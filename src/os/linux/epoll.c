@@ -95,7 +95,7 @@ static int fetch(int poller, struct epoll_event *raw, int n, int64_t deadline)
 #ifdef SYS_epoll_pwait2
     if (!gort__load(&no_pwait2, RELAXED) && !gort__os_force.no_epoll_pwait2) {
         int got = (int)syscall(SYS_epoll_pwait2, poller, raw, n, timeout, NULL, 0);
-        if (got >= 0 || errno != ENOSYS)
+        if (got >= 0 || (errno != ENOSYS && errno != EPERM)) /* a sandbox may not know it */
             return got;
         gort__store(&no_pwait2, true, RELAXED);
     }

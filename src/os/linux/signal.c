@@ -146,7 +146,12 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
         memset(&action, 0, sizeof action);
         action.sa_sigaction = on_shared;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-        sigemptyset(&action.sa_mask);
+        /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could leave ours
+         * half-way with siglongjmp. Faults are not masked. */
+        sigfillset(&action.sa_mask);
+        static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+            sigdelset(&action.sa_mask, faults[i]);
         if (!look(signo, &shared.former) || sigaction(signo, &action, NULL) != 0)
             err = -errno;
     }
@@ -165,6 +170,9 @@ void gort__os_signal_unshare(int signo)
 void gort__os_signal_chain(const struct gort__os_signal *s)
 {
     const struct sigaction *f = &shared.former;
+    sigset_t mask = ((const ucontext_t *)s->context)->uc_sigmask; /* as it would be without us */
+    sigaddset(&mask, s->signo);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (f->sa_flags & SA_SIGINFO) {
         f->sa_sigaction(s->signo, s->info, s->context);
     } else if (f->sa_handler == SIG_DFL && s->signo != SIGURG && s->signo != SIGCHLD &&
@@ -176,6 +184,16 @@ void gort__os_signal_chain(const struct gort__os_signal *s)
     } else if (f->sa_handler != SIG_DFL && f->sa_handler != SIG_IGN) {
         f->sa_handler(s->signo);
     }
+}
+
+void gort__os_signal_block(int signo)
+{
+    int saved = errno;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    errno = saved;
 }
 
 void gort__os_signal_unblock(int signo)
