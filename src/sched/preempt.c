@@ -193,8 +193,8 @@ void gort__preempt_thread_end(struct gort__m *m)
 
 #define FREEZE_PATIENCE (GORT_TSAN ? INT64_C(50000000) : INT64_C(1000000000)) /* ns; TSan delays signals */
 
-#define FREEZE_GRACE INT64_C(2000000)  /* ns of CPU time in which a goroutine may still call us */
-#define FREEZE_WALL  INT64_C(50000000) /* ns, if it gets no CPU */
+#define FREEZE_GRACE INT64_C(2000000)   /* ns of CPU time in which a goroutine may still call us */
+#define FREEZE_WALL  INT64_C(500000000) /* ns, if it gets no CPU */
 
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
 static bool settled(struct gort__m *m, int64_t until)
