@@ -95,7 +95,8 @@ bool gort__entry_exposed(void)
     const struct gort__m *m = gort__m_self();
     if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
         m = ((const struct gort__shadow *)(const void *)m)->m;
-    return m && !m->plain && !gort__load(&m->inside, RELAXED);
+    return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
+           !gort__load(&m->adrift, RELAXED);
 }
 
 /* A plain thread ends; or one of ours, which must not. */

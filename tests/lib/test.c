@@ -296,3 +296,11 @@ bool test_eventually(bool (*fn)(void *), void *arg, int seconds)
     }
     return fn(arg);
 }
+
+void test_debug(const char *setting)
+{
+    const char *old = getenv("GORT_DEBUG");
+    char text[256];
+    snprintf(text, sizeof text, "%s%s%s", old ? old : "", old && *old ? "," : "", setting);
+    setenv("GORT_DEBUG", text, 1);
+}

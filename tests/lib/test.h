@@ -125,6 +125,8 @@ bool test_under_valgrind(void);
 bool test_under_emulator(void);
 /* n, divided where programs run slower (TEST_DIVISOR says by how much), but at least `least`. */
 long test_scaled(long n, long least);
+/* One more setting in GORT_DEBUG, for runs that start from now on. */
+void test_debug(const char *setting);
 
 /* The rest serves the macros above. */
 void test_check_str(const char *file, int line, const char *a_text, const char *a, const char *b_text,
