@@ -219,6 +219,8 @@ struct gort__sched {
     uint32_t keeper_word; /* changes when the keeper has something to do; futex */
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
     bool ended;           /* every M was told so; guarded by lock */
+    bool main_ending;     /* main has returned: no thread is created or joined any more; guarded by lock */
+    bool creating;        /* the keeper creates or joins threads just now; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;     /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited; /* main called gort_exit; guarded by lock */
