@@ -132,6 +132,7 @@ struct gort__watch {
     int64_t asked;  /* when it was asked to stop; 0: not yet */
     uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
+    int64_t computed_at; /* the thread's CPU clock when waits was noted */
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
