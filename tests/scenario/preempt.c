@@ -140,7 +140,7 @@ BESIDE(calls, loop_calls, NEEDS_PURE_LOOPS())
 BESIDE(an_atomic_loop, loop_atomic, (void)0)
 BESIDE(malloc, loop_malloc, (void)0)
 BESIDE(printf, loop_printf, (void)0)
-BESIDE(strtod, loop_strtod, (void)0)
+BESIDE(strtod, loop_strtod, NEEDS_PURE_LOOPS())
 BESIDE(clock_gettime, loop_clock, (void)0)
 BESIDE(short_system_calls, loop_syscall, (void)0)
 
@@ -402,6 +402,8 @@ static void check_libc_after(void (*loop)(void *))
 
 TEST(malloc_after_loops_over_malloc_were_left, .procs = "1,2", .env = "MALLOC_ARENA_MAX=1")
 {
+    if (test_under_sanitizer())
+        SKIP("what the left ones had allocated is a leak, and the allocator is another one");
     check_libc_after(loop_malloc);
 }
 
