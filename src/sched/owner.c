@@ -345,7 +345,7 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
         struct gort__g *g = gort__load(&m->g, ACQUIRE); /* pairs with switch_to */
         taken = taken && g != &m->g0;
         if (taken) {
-            m->p = NULL;
+            gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
             if (!m->owed) { /* it comes back: no deadlock meanwhile */
                 m->owed = true;
                 s->without_p++;
