@@ -346,7 +346,7 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
         taken = taken && g != &m->g0;
         if (taken) {
             gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
-            if (!m->owed) { /* it comes back: no deadlock meanwhile */
+            if (!m->owed) {                    /* it comes back: no deadlock meanwhile */
                 m->owed = true;
                 s->without_p++;
             }

@@ -25,7 +25,7 @@
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
-#define PASS_OVER 256 /* new goroutines that are looked behind when they must wait */
+#define PASS_OVER  256 /* new goroutines that are looked behind when they must wait */
 #define FAIR_EVERY 61
 
 /* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find without a look

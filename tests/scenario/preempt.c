@@ -314,7 +314,8 @@ static void use_malloc(void *arg)
         free(kept[i]);
 }
 
-TEST_GO(the_lock_of_malloc, .procs = "1,2", .env = "MALLOC_ARENA_MAX=1 GLIBC_TUNABLES=glibc.malloc.tcache_count=0")
+TEST_GO(the_lock_of_malloc, .procs = "1,2",
+        .env = "MALLOC_ARENA_MAX=1 GLIBC_TUNABLES=glibc.malloc.tcache_count=0")
 {
     gort_wg wg = {0};
     test_seed();

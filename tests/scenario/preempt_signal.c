@@ -215,7 +215,8 @@ TEST_GO(a_handler_installed_over_ours, .procs = "1")
 {
     CHECK_EQ(gort_go(tick, NULL), 0);
     compute_until_counted(2);
-    install(SIGURG); /* the program does not know better: gort takes the signal back and passes on what is not its own */
+    install(
+        SIGURG); /* the program does not know better: gort takes the signal back and passes on what is not its own */
     compute_until_counted(5);
     int was = atomic_load(&own[SIGURG]);
     CHECK_EQ(raise(SIGURG), 0);

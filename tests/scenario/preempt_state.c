@@ -117,7 +117,8 @@ __attribute__((target("avx2"), noinline)) static uint64_t vectors_avx2(uint64_t 
         d = _mm256_permute4x64_epi64(_mm256_add_epi64(d, a), 0x39);
     }
     uint64_t out[4], sum = 0;
-    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)));
+    _mm256_storeu_si256((__m256i *)(void *)out,
+                        _mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)));
     for (int i = 0; i < 4; i++)
         sum = sum * 3 + out[i];
     return sum;
