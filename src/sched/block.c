@@ -66,7 +66,7 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
     if (p) {
         gort__sysmon_poke();
         if (p->long_blocks >= LONG_BLOCKS && gort__p_has_work()) {
-            p->long_blocks--; /* look again now and then */
+            gort__store(&p->long_blocks, p->long_blocks - 1, RELAXED); /* look again now and then */
             give_up(m);
         }
     }
@@ -90,7 +90,7 @@ void gort_block_enter(void)
         return;
     }
     struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
-    if (p && (p->long_blocks || gort__load(&gort__sched.sysmon_deep, RELAXED)))
+    if (p && (gort__load(&p->long_blocks, RELAXED) || gort__load(&gort__sched.sysmon_deep, RELAXED)))
         enter_slow(m);
     gort__store(&g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
     gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
@@ -138,9 +138,9 @@ void gort_block_leave(void)
         bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
         gort__attend(m);
         if (taken)
-            m->p->long_blocks = LONG_BLOCKS + 8;
+            gort__store(&m->p->long_blocks, LONG_BLOCKS + 8, RELAXED);
     } else if (m->p->long_blocks) {
-        m->p->long_blocks--;
+        gort__store(&m->p->long_blocks, m->p->long_blocks - 1, RELAXED);
     }
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);

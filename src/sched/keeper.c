@@ -163,8 +163,10 @@ void gort__keeper_loop(void)
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
-        struct gort__m *wanted = s->main_done ? NULL : s->wanted_ms;
-        struct gort__m *dead = s->dead_ms;
+        bool create = !s->main_done && !s->main_ending;
+        struct gort__m *wanted = create ? s->wanted_ms : NULL;
+        struct gort__m *dead = create ? s->dead_ms : NULL;
+        s->creating = create;
         bool done = s->main_done, suspect = s->suspect;
         if (suspect && gort__os_now() >= suspect_at) {
             s->suspect = false;
@@ -172,16 +174,18 @@ void gort__keeper_loop(void)
             gort__deadlock_check_locked();
             suspect = s->suspect;
         }
-        if (wanted)
-            s->wanted_ms = NULL;
-        s->dead_ms = NULL;
+        if (create)
+            s->wanted_ms = s->dead_ms = NULL;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         bool created = create_wanted(wanted);
         join_dead(dead);
         if (done)
             return;
-        if (!s->sysmon_on && gort__sysmon_start())
+        if (create && !s->sysmon_on && gort__sysmon_start())
             created = false; /* no thread for it: tried again like the others */
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        s->creating = false;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         int64_t next = gort__timer_watch();
         int64_t until = next > INT64_MAX - GORT_WATCH_GRACE ? INT64_MAX : next + GORT_WATCH_GRACE;
         int64_t shrink_at = gort__shrink(gort__os_now());

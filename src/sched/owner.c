@@ -29,7 +29,7 @@
  * the taker sees inside it takes its mark back. If the owner sees the mark it comes here and waits
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
  *
- * Held goroutines: those that were preempted. Their threads wait with them, so there must not be many:
+ * Held goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
  * a goroutine that has not run yet is not started while many are held, but for one now and then.
  * A P is given up by preemption or taken away only when an M is there to use it: creating a thread needs
  * malloc, and the goroutine that is stopped may hold malloc's lock.
@@ -106,6 +106,25 @@ struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
 }
 
 /*
+ * A P that is promised to an M whose thread does not exist yet. Creating it may need a lock of malloc which the goroutine
+ * that asks here was stopped with: it goes first. The M finds out when it starts.
+ */
+static struct gort__p *promised_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    for (int i = 0; i < s->procs; i++) {
+        struct gort__p *p = s->ps[i];
+        struct gort__m *m = p->m;
+        if (m && m->next_p == p && !gort__load(&m->started, ACQUIRE)) { /* pairs with gort__m_main */
+            m->next_p = NULL;
+            gort__store(&p->m, NULL, RELAXED);
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/*
  * Sleeps until a P is granted; queues g for one unless somebody has, or will. False: the run is over.
  * A grant comes with one wake, which must be slept through even if the P is seen before: a wake that
  * is left over would end some later sleep too early.
@@ -119,12 +138,17 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
         bool quit = gort__load(&m->quit, RELAXED);
         if (!quit && !m->p && !m->next_p && !m->waiting) {
             struct gort__p *p = gort__p_idle_get_locked();
+            if (!p && m->in_handler && !(s->world_word & 1))
+                p = promised_locked();
             if (p) {
                 gort__p_take(m, p);
                 gort__m_found_p_locked(m);
             } else {
                 queued = m->waiting = true;
-                gort__queue_put_locked(g);
+                if (m->in_handler) /* in the middle of user code, as if preempted: it can take a P for a spare */
+                    held_put_locked(g, m->delicate || s->hurry);
+                else
+                    gort__queue_put_locked(g);
                 gort__m_found_p_locked(m); /* the queue keeps the run alive now */
             }
         }
@@ -326,8 +350,8 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
         struct gort__g *g = gort__load(&m->g, ACQUIRE); /* pairs with switch_to */
         taken = taken && g != &m->g0;
         if (taken) {
-            m->p = NULL;
-            if (!m->owed) { /* it comes back: no deadlock meanwhile */
+            gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
+            if (!m->owed) {                    /* it comes back: no deadlock meanwhile */
                 m->owed = true;
                 s->without_p++;
             }

@@ -65,12 +65,35 @@ void gort__run_done_locked(int result)
     gort__keeper_wake_locked();
 }
 
+/*
+ * Waits until the keeper creates and joins no threads any more. For that it may need a lock of malloc that a stopped
+ * goroutine holds, so it must be over before everybody is stopped for good.
+ */
+static struct gort__m *let_keeper_finish(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    for (;;) {
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        s->main_ending = true;
+        bool busy = s->creating;
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (!busy)
+            return m;
+        m = gort__yield(m);
+        if (gort__m_wanted(m))
+            gort__attend(m);
+        m = gort__m_self();
+    }
+}
+
 void gort__run_main_ends(void)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__m_self();
-    if (main_call.returned)
+    if (main_call.returned) {
+        m = let_keeper_finish(m);
         gort__world_stop(&m); /* for good: the keeper takes it from here */
+    }
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (main_call.returned) {
         s->world_held = true;

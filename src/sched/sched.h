@@ -135,6 +135,7 @@ struct gort__watch {
     int64_t asked;  /* when it was asked to stop; 0: not yet */
     uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
+    int64_t computed_at; /* the thread's CPU clock when waits was noted */
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
@@ -224,6 +225,8 @@ struct gort__sched {
     uint32_t keeper_word; /* changes when the keeper has something to do; futex */
     bool main_done;       /* main returned, or the last goroutine ended; guarded by lock */
     bool ended;           /* every M was told so; guarded by lock */
+    bool main_ending;     /* main has returned: no thread is created or joined any more; guarded by lock */
+    bool creating;        /* the keeper creates or joins threads just now; guarded by lock */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;     /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited; /* main called gort_exit; guarded by lock */

@@ -25,6 +25,7 @@
 #include "sched/switch_san.h"
 #include "sched/verbs.h"
 
+#define PASS_OVER  256 /* new goroutines that are looked behind when they must wait */
 #define FAIR_EVERY 61
 
 /* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find without a look
@@ -197,6 +198,22 @@ static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
     return false;
 }
 
+/*
+ * g has not run yet and must wait, because many are held: one that has run before, from behind it, or a held one. Without
+ * the look behind it everybody who wakes would wait for as many time slices as there are new ones in the queue.
+ */
+static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g *g)
+{
+    for (int i = 0; i < PASS_OVER && g && !g->ctx.pc; i++) {
+        gort__queue_put(g);
+        g = gort__find(m);
+    }
+    if (!g || g->ctx.pc)
+        return g;
+    gort__queue_put(g);
+    return gort__held_take();
+}
+
 void gort__schedule_loop(struct gort__m *m)
 {
     for (;;) {
@@ -214,8 +231,7 @@ void gort__schedule_loop(struct gort__m *m)
             if (!g)
                 return;
             if (GORT_UNLIKELY(!g->ctx.pc) && !gort__fresh_may_start()) {
-                gort__queue_put(g);
-                g = gort__held_take();
+                g = pass_over(m, g);
                 if (!g)
                     continue;
             }

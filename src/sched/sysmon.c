@@ -29,6 +29,7 @@
 #define SLICE_MAX      (100 * MS)
 #define SLICE_WOKEN    (1 * MS)
 #define ASK_AGAIN      (10 * MS)
+#define HOG_CPU        (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -106,14 +107,22 @@ static bool retake(struct gort__p *p, struct gort__m *m)
     return true;
 }
 
-/* The thread has done nothing but compute since it was first seen to run for long. */
+/*
+ * The thread has done nothing but compute since it was first seen to run for long. It must have got the CPU for that: one
+ * that waited for it all the time has not slept either, and may be about to make a call that a signal would cut short.
+ */
 static bool pure_hog(struct gort__watch *w, struct gort__m *m)
 {
-    uint64_t waits = gort__os_thread_waits(gort__load(&m->tid, RELAXED));
-    bool pure = w->measured && waits == w->waits && waits != UINT64_MAX;
-    w->waits = waits;
-    w->measured = true;
-    return pure;
+    int tid = gort__load(&m->tid, RELAXED);
+    uint64_t waits = gort__os_thread_waits(tid);
+    int64_t cpu = gort__os_thread_cpu(tid);
+    if (!w->measured || waits != w->waits) {
+        w->waits = waits;
+        w->computed_at = cpu;
+        w->measured = true;
+        return false;
+    }
+    return waits != UINT64_MAX && cpu - w->computed_at >= HOG_CPU;
 }
 
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)

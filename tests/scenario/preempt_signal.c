@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt_signal.c - the signal behind preemption and the program's own signals: the same one and others, handlers
+ * that jump, masks; preemption switched off for a moment or for good.
+ */
+#include "hogs.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+
+static atomic_long counter;
+static atomic_bool stop;
+
+static void hog(void *unused)
+{
+    (void)unused;
+    while (!atomic_load_explicit(&stop, memory_order_relaxed))
+        ;
+}
+
+static void tick(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stop)) {
+        atomic_fetch_add(&counter, 1);
+        gort_sleep(GORT_MS);
+    }
+}
+
+static void compute(int64_t ns)
+{
+    for (int64_t until = hog_clock() + ns; hog_clock() < until;)
+        ;
+}
+
+/* Computes until the counter has gone on by n: at one P that needs preemption. */
+static void compute_until_counted(long n)
+{
+    long from = atomic_load(&counter);
+    int64_t until = hog_clock() + 30 * GORT_SEC;
+    while (atomic_load(&counter) < from + n)
+        CHECK_MSG(hog_clock() < until, "the others do not go on");
+}
+
+/* --- off and on ------------------------------------------------------------------------------------------ */
+
+TEST_GO(off_holds_the_others_off, .procs = "1")
+{
+    NEEDS_NATIVE_SPEED();
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    compute_until_counted(3);
+    for (int round = 0; round < 3; round++) {
+        gort_preempt_off();
+        gort_preempt_off();
+        long was = atomic_load(&counter);
+        compute(30 * GORT_MS);
+        CHECK_EQ(atomic_load(&counter), was);
+        gort_preempt_on(); /* one is left */
+        compute(30 * GORT_MS);
+        CHECK_EQ(atomic_load(&counter), was);
+        gort_preempt_on();
+        compute_until_counted(3);
+    }
+    atomic_store(&stop, true);
+}
+
+TEST_GO(off_and_a_call_that_parks, .procs = "1,2")
+{
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    gort_preempt_off();
+    gort_sleep(20 * GORT_MS); /* it may still wait for something itself */
+    CHECK_GT(atomic_load(&counter), 0);
+    gort_preempt_on();
+    compute_until_counted(2);
+    atomic_store(&stop, true);
+}
+
+TEST(off_in_a_plain_thread_does_nothing)
+{
+    gort_preempt_off();
+    gort_preempt_on();
+    gort_preempt_on();
+}
+
+TEST_GO(off_for_good, .procs = "1", .env = "GORT_DEBUG=preempt=off")
+{
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    gort_sleep(5 * GORT_MS);
+    long was = atomic_load(&counter);
+    CHECK_GT(was, 0);
+    compute(100 * GORT_MS);
+    CHECK_EQ(atomic_load(&counter), was);
+    for (int64_t until = gort_in(30 * GORT_SEC); atomic_load(&counter) == was; gort_yield())
+        CHECK_LT(gort_now(), until);
+    atomic_store(&stop, true);
+}
+
+/* --- the program's own use of the signal ------------------------------------------------------------------- */
+
+static atomic_int own[65];
+static atomic_int own_info; /* with the sender's pid */
+
+static void on_own(int signo, siginfo_t *info, void *context)
+{
+    (void)context;
+    atomic_fetch_add(&own[signo], 1);
+    if (info->si_pid == getpid())
+        atomic_fetch_add(&own_info, 1);
+}
+
+static void install(int signo)
+{
+    struct sigaction sa;
+    memset(&sa, 0, sizeof sa);
+    sa.sa_sigaction = on_own;
+    sa.sa_flags = SA_SIGINFO | SA_RESTART;
+    CHECK_EQ(sigaction(signo, &sa, NULL), 0);
+}
+
+static bool is_installed(int signo)
+{
+    struct sigaction sa;
+    CHECK_EQ(sigaction(signo, NULL, &sa), 0);
+    return (sa.sa_flags & SA_SIGINFO) && sa.sa_sigaction == on_own;
+}
+
+static bool has_default(int signo)
+{
+    struct sigaction sa;
+    CHECK_EQ(sigaction(signo, NULL, &sa), 0);
+    return !(sa.sa_flags & SA_SIGINFO) && sa.sa_handler == SIG_DFL;
+}
+
+static bool own_is(void *n)
+{
+    return atomic_load(&own[SIGURG]) >= *(int *)n;
+}
+
+static int send_own(void *unused)
+{
+    (void)unused;
+    int sent = 0;
+    CHECK_EQ(gort_go(hog, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    for (int i = 0; i < 6; i++) {
+        compute(2 * GORT_MS); /* ours come meanwhile */
+        if (i % 3 == 0)
+            CHECK_EQ(raise(SIGURG), 0);
+        else if (i % 3 == 1)
+            CHECK_EQ(pthread_kill(pthread_self(), SIGURG), 0);
+        else
+            CHECK_EQ(kill(getpid(), SIGURG), 0);
+        sent++;
+        CHECK(test_eventually(own_is, &sent, 20));
+    }
+    CHECK_EQ(atomic_load(&own[SIGURG]), sent); /* and none of ours */
+    CHECK_EQ(atomic_load(&own_info), sent);
+    atomic_store(&stop, true);
+    return 0;
+}
+
+TEST(a_handler_for_the_same_signal, .procs = "1,2")
+{
+    install(SIGURG);
+    CHECK_EQ(gort_run(send_own, NULL), 0);
+    CHECK(is_installed(SIGURG));
+    CHECK_EQ(raise(SIGURG), 0);
+    CHECK_EQ(atomic_load(&own[SIGURG]), 7);
+}
+
+static int preempt_a_while(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    compute_until_counted(5);
+    atomic_store(&stop, true);
+    while (gort_count() > 1)
+        gort_yield();
+    atomic_store(&stop, false);
+    return 7;
+}
+
+TEST(the_disposition_comes_back, .procs = "1,2")
+{
+    CHECK(has_default(SIGURG));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(gort_run(preempt_a_while, NULL), 7);
+        CHECK(has_default(SIGURG));
+    }
+    CHECK_EQ(raise(SIGURG), 0); /* ignored by default */
+}
+
+static int other_signal(void *unused)
+{
+    CHECK(has_default(SIGURG));
+    CHECK(!has_default(SIGUSR2));
+    return preempt_a_while(unused);
+}
+
+TEST(another_signal_by_config, .procs = "1,2")
+{
+    CHECK_EQ(gort_run_with(&(gort_config){.signal = SIGUSR2}, other_signal, NULL), 7);
+    CHECK(has_default(SIGUSR2));
+}
+
+TEST(another_signal_by_environment, .procs = "1,2", .env = "GORT_SIGNAL=USR2")
+{
+    CHECK_EQ(gort_run(other_signal, NULL), 7);
+    CHECK(has_default(SIGUSR2));
+}
+
+TEST_GO(a_handler_installed_over_ours, .procs = "1")
+{
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    compute_until_counted(2);
+    install(
+        SIGURG); /* the program does not know better: gort takes the signal back and passes on what is not its own */
+    compute_until_counted(5);
+    int was = atomic_load(&own[SIGURG]);
+    CHECK_EQ(raise(SIGURG), 0);
+    CHECK_EQ(atomic_load(&own[SIGURG]), was + 1);
+    atomic_store(&stop, true);
+}
+
+/* A plain thread gets the signal as well; there is nothing to preempt. */
+static void *plain_thread(void *unused)
+{
+    while (!atomic_load(&stop))
+        usleep(1000);
+    return unused;
+}
+
+TEST_GO(the_signal_in_a_plain_thread, .procs = "1,2")
+{
+    pthread_t t;
+    CHECK_EQ(pthread_create(&t, NULL, plain_thread, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(pthread_kill(t, SIGURG), 0);
+    compute_until_counted(3);
+    atomic_store(&stop, true);
+    pthread_join(t, NULL);
+}
+
+/* --- a storm of other signals ---------------------------------------------------------------------------------- */
+
+static void *storm(void *unused)
+{
+    while (!atomic_load(&stop)) {
+        kill(getpid(), SIGUSR1);
+        kill(getpid(), SIGURG);
+        usleep(50);
+    }
+    return unused;
+}
+
+TEST_GO(a_storm_of_signals, .procs = "1,2")
+{
+    pthread_t t;
+    install(SIGUSR1);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(gort_go(hog, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    CHECK_EQ(pthread_create(&t, NULL, storm, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        compute(5 * GORT_MS);
+        gort_sleep(GORT_MS);
+    }
+    atomic_store(&stop, true);
+    pthread_join(t, NULL);
+    CHECK_GT(atomic_load(&own[SIGUSR1]), 0);
+}
+
+/* --- a handler that jumps ----------------------------------------------------------------------------------------- */
+
+static _Thread_local sigjmp_buf *target;
+static atomic_long jumps;
+
+static void jump(int signo)
+{
+    (void)signo;
+    if (target)
+        siglongjmp(*target, 1);
+}
+
+static atomic_int jumper_tid;
+static atomic_bool armed;
+
+/* Is hit by SIGUSR1 wherever it is: in its loop, or in gort's handler, where it waits for its P. */
+static void jumper(void *unused)
+{
+    (void)unused;
+    sigjmp_buf here;
+    atomic_store(&jumper_tid, hog_tid());
+    int tid = hog_tid();
+    if (sigsetjmp(here, 1)) {
+        target = NULL;
+        atomic_store(&armed, false);
+        atomic_fetch_add(&jumps, 1);
+    }
+    if (atomic_load(&jumps) < 20) {
+        target = &here;
+        atomic_store(&armed, true);
+        for (;;)
+            if (hog_clock() < 0)
+                break;
+    }
+    CHECK_EQ(hog_tid(), tid);
+    for (int i = 0; i < 10; i++) {
+        compute(2 * GORT_MS);
+        gort_yield();
+    }
+    atomic_store(&stop, true);
+}
+
+TEST_GO(a_handler_that_jumps_out, .procs = "1,2")
+{
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
+        SKIP("jumping off a signal stack confuses the tools");
+    struct sigaction sa;
+    memset(&sa, 0, sizeof sa);
+    sa.sa_handler = jump;
+    sa.sa_flags = SA_ONSTACK;
+    CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(gort_go(hog, NULL), 0);
+    CHECK_EQ(gort_go(jumper, NULL), 0);
+    for (int64_t until = gort_in(50 * GORT_SEC); !atomic_load(&stop); gort_sleep(GORT_MS)) {
+        CHECK_MSG(gort_now() < until, "it does not go on after %ld jumps", atomic_load(&jumps));
+        if (atomic_load(&armed))
+            syscall(SYS_tgkill, getpid(), atomic_load(&jumper_tid), SIGUSR1);
+    }
+    CHECK_GE(atomic_load(&jumps), 20);
+}
+
+/* --- masks --------------------------------------------------------------------------------------------------------- */
+
+static void hog_behind_mask(void *unused)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, &old), 0);
+    compute(200 * GORT_MS);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
+    hog(unused);
+}
+
+TEST_GO(one_that_blocks_all_signals, .procs = "2")
+{
+    CHECK_EQ(gort_go(hog_behind_mask, NULL), 0);
+    CHECK_EQ(gort_go(hog, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    CHECK_LT(hog_ticks(50), 30 * GORT_SEC);
+    compute_until_counted(5);
+    atomic_store(&stop, true);
+}
+
+static int leave_masked(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_go(hog_behind_mask, NULL), 0);
+    hog_ticks(5);
+    return 8;
+}
+
+TEST(the_end_with_one_that_blocks_all_signals, .procs = "2")
+{
+    int64_t from = hog_clock();
+    CHECK_EQ(gort_run(leave_masked, NULL), 8);
+    CHECK_LT(hog_clock() - from, 20 * GORT_SEC);
+}
