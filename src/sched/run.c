@@ -74,8 +74,9 @@ static struct gort__m *let_keeper_finish(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        s->main_ending = true;
-        bool busy = s->creating;
+        bool busy = s->creating; /* then it goes on: the yield may need a thread */
+        if (!busy)
+            s->main_ending = true;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         if (!busy)
             return m;
