@@ -141,7 +141,7 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
 int gort_addr_parse(const char *name, const char *text, struct sockaddr_storage *out)
 {
     struct gort__net net;
-    struct gort__addr addr;
+    struct gort__addr addr = {0};
     int err = gort__net_parse(name, &net);
     if (!err)
         err = gort__addr_numeric(&net, text, &addr);

@@ -96,16 +96,21 @@ static int connect_to(int fd, const struct gort__addr *addr, bool is_unix, int64
 /* A port of our own that was just free may connect to itself. */
 static bool is_self(int fd, const struct gort__addr *addr)
 {
-    struct sockaddr_storage own;
+    union {
+        struct sockaddr_storage any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } own, other;
     socklen_t len = sizeof own;
-    if (getsockname(fd, (struct sockaddr *)(void *)&own, &len) != 0 || own.ss_family != addr->any.ss_family)
+    memset(&own, 0, sizeof own);
+    memcpy(&other, &addr->any, sizeof other);
+    if (getsockname(fd, (struct sockaddr *)(void *)&own, &len) != 0 ||
+        own.any.ss_family != other.any.ss_family)
         return false;
-    if (own.ss_family == AF_INET) {
-        const struct sockaddr_in *a = (const void *)&own, *b = (const void *)&addr->any;
-        return a->sin_port == b->sin_port && a->sin_addr.s_addr == b->sin_addr.s_addr;
-    }
-    const struct sockaddr_in6 *a = (const void *)&own, *b = (const void *)&addr->any;
-    return a->sin6_port == b->sin6_port && memcmp(&a->sin6_addr, &b->sin6_addr, sizeof a->sin6_addr) == 0;
+    if (own.any.ss_family == AF_INET)
+        return own.v4.sin_port == other.v4.sin_port && own.v4.sin_addr.s_addr == other.v4.sin_addr.s_addr;
+    return own.v6.sin6_port == other.v6.sin6_port &&
+           memcmp(&own.v6.sin6_addr, &other.v6.sin6_addr, sizeof own.v6.sin6_addr) == 0;
 }
 
 static int bind_local(int fd, const struct dial *d)
@@ -244,7 +249,7 @@ static int dial_several(const struct dial *d, const struct gort__addr *addrs, in
     r->options = *d->options;
     r->dial.options = &r->options;
     if (r->options.local) /* those who are late may outlive the caller's */
-        r->options.local = strcpy(r->local, r->options.local);
+        r->options.local = memcpy(r->local, r->options.local, strlen(r->options.local) + 1);
     r->refs = 1;
     r->n = n;
     memcpy(r->addrs, addrs, (size_t)n * sizeof *addrs);

@@ -248,7 +248,7 @@ static GORT_NOINLINE struct gort__stack *get_slow(struct gort__stack_cache *cach
 {
     bool cached = cache && log2 == default_log2;
     struct gort__stack *s = take(log2, cached ? BATCH : 1);
-    if (s && s->link) {
+    if (cached && s && s->link) {
         cache->top = s->link; /* it was empty */
         for (struct gort__stack *more = s->link; more; more = more->link)
             cache->n++;
