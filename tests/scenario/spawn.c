@@ -396,7 +396,7 @@ TEST_GO(copies_any_size, .procs = "1,4", .fuzz = true)
     yield_until(GORT_GO_COPY_MAX + 1);
 }
 
-TEST_GO(copies_are_freed, .procs = "1")
+TEST_GO(copies_are_freed, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
         SKIP("memory is counted differently here");

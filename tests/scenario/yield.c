@@ -64,7 +64,7 @@ static void add_thrice(int n)
     }
 }
 
-TEST_GO(the_sum_is_right, .procs = "1")
+TEST_GO(the_sum_is_right, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     CHECK_EQ(GORT_GO(add_thrice, 7), 0);
     CHECK_EQ(GORT_GO(add_thrice, 7), 0);
@@ -149,7 +149,7 @@ static void ping(int me)
     }
 }
 
-TEST_GO(two_that_wake_each_other_let_others_run, .procs = "1")
+TEST_GO(two_that_wake_each_other_let_others_run, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     gort_wg_add(&pair[0].wake, 1);
     gort_wg_add(&pair[1].wake, 1);
@@ -204,19 +204,19 @@ static void check_strict(int k)
                   k, order[i - k]);
 }
 
-TEST_GO(three_take_turns, .procs = "1")
+TEST_GO(three_take_turns, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     check_strict(3);
 }
 
-TEST_GO(as_many_as_a_ring_holds_take_turns, .procs = "1")
+TEST_GO(as_many_as_a_ring_holds_take_turns, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     check_strict(250);
 }
 
 /* They overflow into the global queue, which is looked at out of turn now and then: nobody is more than a
  * few turns ahead of anybody else. */
-TEST_GO(a_thousand_take_turns, .procs = "1")
+TEST_GO(a_thousand_take_turns, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     enum { K = 1000 };
     static int turns[K];
