@@ -11,7 +11,7 @@
  * line that has none.
  * Threads: one at a time for each reader and writer.
  */
-#include <errno.h>
+#include <gort/errno.h> /* libc's would be kept across a change of threads */
 #include <string.h>
 
 #include <gort/buf.h>

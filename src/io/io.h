@@ -5,7 +5,7 @@
 #ifndef GORT_SRC_IO_IO_H
 #define GORT_SRC_IO_IO_H
 
-#include <errno.h>
+#include <gort/errno.h> /* libc's would be kept across a change of threads */
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -9,7 +9,7 @@
  * Our ends of pipes do not block, the child's do: they are different files, and programs expect that.
  * Threads: any; a gort_process by one goroutine at a time.
  */
-#include <errno.h>
+#include <gort/errno.h> /* libc's would be kept across a change of threads */
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>

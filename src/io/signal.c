@@ -10,7 +10,7 @@
  * taken by whoever sends.
  * Threads: any; the handler on whatever thread the kernel chooses.
  */
-#include <errno.h>
+#include <gort/errno.h> /* libc's would be kept across a change of threads */
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>

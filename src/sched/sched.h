@@ -59,7 +59,7 @@ struct gort__shadow {
     struct gort__g *g;          /* g0: the caller counts as a plain thread */
     struct gort__p *p;          /* NULL */
     struct gort__m *m;          /* whose stand-in it is */
-};
+} GORT_ALIGNED_LINE;            /* as an M */
 
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {

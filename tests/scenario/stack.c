@@ -32,7 +32,9 @@ __attribute__((noinline)) static long use(size_t bytes)
     volatile char frame[1000];
     frame[0] = (char)bytes;
     frame[999] = 1;
-    return bytes < 2 * KIB ? frame[999] : use(bytes - KIB - 64) + frame[0];
+    long below = bytes < 2 * KIB ? 0 : use(bytes - KIB - 64);
+    __asm__ volatile("" : "+r"(below)); /* clang would make a loop of it */
+    return below + frame[0] + frame[999];
 }
 
 /* --- room ----------------------------------------------------------------------------------------------------- */
