@@ -27,7 +27,7 @@
 #define POLITE     3       /* times */
 #define POLITE_FOR 1000000 /* ns of CPU time between them */
 
-static int signo; /* of the current or last run */
+static int signo; /* of the current or last run; atomic: threads that a run left behind use it too */
 
 /* Stops for good. The record, the goroutine and its stack stay as they are. */
 __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
@@ -150,40 +150,41 @@ void gort__preempt_ask(struct gort__m *m, bool hurry)
     if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
         return;
     gort__add(&m->kills, 1, RELAXED);
-    gort__os_thread_signal(tid, signo);
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED));
 }
 
 int gort__preempt_start(void)
 {
-    signo = gort__sched.conf.signal;
+    gort__store(&signo, gort__sched.conf.signal, RELAXED);
     gort__os_text_collect();
-    return gort__os_signal_share(signo, on_signal);
+    return gort__os_signal_share(gort__load(&signo, RELAXED), on_signal);
 }
 
 void gort__preempt_end(bool keep)
 {
     if (!keep)
-        gort__os_signal_unshare(signo);
+        gort__os_signal_unshare(gort__load(&signo, RELAXED));
 }
 
 void gort__preempt_again(void)
 {
-    if (!gort__os_signal_shared(signo))
-        gort__os_signal_share(signo, on_signal);
+    if (!gort__os_signal_shared(gort__load(&signo, RELAXED)))
+        gort__os_signal_share(gort__load(&signo, RELAXED), on_signal);
 }
 
 void gort__preempt_thread(struct gort__m *m)
 {
-    gort__os_signal_unblock(signo);
+    gort__os_signal_unblock(gort__load(&signo, RELAXED));
     int timer = gort__sched.conf.preempt_off
                     ? -1
-                    : gort__os_cpu_timer_make(gort__load(&m->tid, RELAXED), signo, m);
+                    : gort__os_cpu_timer_make(gort__load(&m->tid, RELAXED), gort__load(&signo, RELAXED), m);
     gort__store(&m->timer, timer, RELAXED);
 }
 
 void gort__preempt_thread_end(struct gort__m *m)
 {
-    gort__os_signal_block(signo); /* what is still on its way to the thread must not meet it without its M */
+    gort__os_signal_block(gort__load(
+        &signo, RELAXED)); /* what is still on its way to the thread must not meet it without its M */
     int timer = gort__xchg(&m->timer, -1, RELAXED);
     if (timer >= 0)
         gort__os_cpu_timer_drop(timer);
@@ -222,7 +223,7 @@ static bool settled(struct gort__m *m, int64_t until)
     if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
         return false;
     gort__add(&m->kills, 1, RELAXED);
-    gort__os_thread_signal(tid, signo);
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED));
     return false;
 }
 
