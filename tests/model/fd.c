@@ -93,6 +93,11 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
     gort__xchg(word, 0, SEQ_CST);
     return 0;
 }
+int *gort_priv_errno(void)
+{
+    return __errno_location();
+}
+
 void gort__duty_notice_fd(struct gort__m *m) /* somebody always looks here */
 {
     (void)m;
