@@ -29,7 +29,7 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
     gort__store(&g->reason, (uint8_t)reason, RELAXED);
     gort__g_set(g, GORT_G_WAITING);
     if (GORT_UNLIKELY(g->flags & (GORT_G_THREAD | GORT_G_CHECKED))) {
-        if (g->flags & GORT_G_THREAD)
+        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD)
             return park_thread(m, commit, arg);
         gort__overflow_check(g);
     }

@@ -349,7 +349,8 @@ static void call_locked(struct gort__heap *h, struct gort__m *m, struct gort__ti
 static void ready(struct gort__m *m, struct gort__glist woken)
 {
     struct gort__g *g = woken.first;
-    if (woken.n == 1 && m->p && !(g->flags & GORT_G_THREAD) && gort__runq_empty(&m->p->runq)) {
+    if (woken.n == 1 && m->p && !(gort__load(&g->flags, RELAXED) & GORT_G_THREAD) &&
+        gort__runq_empty(&m->p->runq)) {
         gort__g_set(g, GORT_G_RUNNABLE);
         gort__p_put(m->p, g);
     } else if (woken.n) {

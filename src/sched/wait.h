@@ -116,7 +116,7 @@ struct gort__alarm;
 /* Whether a wait of g can be ended by others, so that its records must be `shared`. */
 static inline bool gort__wait_shared(const struct gort__g *g, int64_t deadline, bool stubborn)
 {
-    return deadline != GORT_FOREVER || (g->flags & GORT_G_THREAD) ||
+    return deadline != GORT_FOREVER || (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) ||
            (!stubborn && (g->flags & GORT_G_CONTEXT));
 }
 
