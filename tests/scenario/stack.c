@@ -33,7 +33,10 @@ __attribute__((noinline)) static long use(size_t bytes)
     frame[0] = (char)bytes;
     frame[999] = 1;
     long below = bytes < 2 * KIB ? 0 : use(bytes - KIB - 64);
-    __asm__ volatile("" : "+r"(below)); /* clang would make a loop of it */
+    __asm__ volatile(""
+                     : "+r"(below)
+                     : "r"(frame)
+                     : "memory"); /* else clang keeps two bytes of it, and no recursion */
     return below + frame[0] + frame[999];
 }
 
