@@ -92,7 +92,8 @@ void gort__os_cpu_timer_drop(int timer);
 /* --- code that may hold locks which everybody needs (linux/text.c) ---------------------------- */
 
 void gort__os_text_collect(void); /* finds libc, the loader and allocators; before the question */
-bool gort__os_text_delicate(uintptr_t pc);
+struct gort__os_signal;
+bool gort__os_text_delicate(const struct gort__os_signal *s);
 
 /* --- fences between threads (linux/barrier.c) -------------------------------------------------
  *
@@ -146,6 +147,7 @@ struct gort__os_signal {
     bool timer, thread; /* sent by a timer; by tgkill from this process */
     void *value;        /* with timer: the one given to gort__os_cpu_timer_make */
     uintptr_t pc, sp;   /* of the interrupted code */
+    uintptr_t link;     /* its link register, where the machine has one, else 0 */
     void *info, *context;
 };
 /* Installs fn for signo, whatever was there, which gort__os_signal_chain then calls. 0 or -errno. One signal at a time. */

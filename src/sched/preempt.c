@@ -78,7 +78,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     uint32_t bits = wanted(m, shadow);
     if (!bits)
         return;
-    bool delicate = gort__os_text_delicate(s->pc);
+    bool delicate = gort__os_text_delicate(s);
     if (bits & GORT_ATT_ENDED) {
         if (!delicate)
             run_is_over(m);

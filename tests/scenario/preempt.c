@@ -410,8 +410,6 @@ TEST(malloc_after_loops_over_malloc_were_left, .procs = "1,2", .env = "MALLOC_AR
 {
     if (test_under_sanitizer())
         SKIP("what the left ones had allocated is a leak, and the allocator is another one");
-    if (test_under_emulator())
-        SKIP("the emulator's own locks are not known to us");
     check_libc_after(loop_malloc);
 }
 

@@ -112,6 +112,7 @@ static void fill_place(struct gort__os_signal *s, void *context)
 #elif defined(__aarch64__)
     s->pc = (uintptr_t)uc->uc_mcontext.pc;
     s->sp = (uintptr_t)uc->uc_mcontext.sp;
+    s->link = (uintptr_t)uc->uc_mcontext.regs[30];
 #endif
 }
 

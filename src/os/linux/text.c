@@ -5,7 +5,9 @@
  * Why: a goroutine that is stopped for long in malloc or stdio keeps its lock meanwhile. The ranges are
  * collected at the start of a run, because looking them up takes the loader's lock. In a statically
  * linked program libc's functions lie behind the program's own; the first of a few well-known ones
- * is taken for their beginning.
+ * is taken for their beginning. What libc calls there with a lock held may lie before that: the
+ * linker's stubs (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
+ * called them can be read from the link register, or from the top of the stack.
  * Threads: collect alone; the question from anywhere, signal handlers too.
  */
 #include <link.h>
@@ -22,6 +24,7 @@ static struct {
     uintptr_t from, to;
 } ranges[MOST];
 static int count;
+static bool whole; /* libc is part of the program */
 
 extern char etext[]; /* the end of the program's code, from the linker */
 
@@ -61,6 +64,7 @@ void gort__os_text_collect(void)
     dl_iterate_phdr(look, &libc);
     if (libc)
         return;
+    whole = true;
     uintptr_t known[] = {(uintptr_t)malloc, (uintptr_t)free,   (uintptr_t)vfprintf,  (uintptr_t)fwrite,
                          (uintptr_t)qsort,  (uintptr_t)strtod, (uintptr_t)localtime, (uintptr_t)exit};
     uintptr_t first = known[0];
@@ -70,10 +74,33 @@ void gort__os_text_collect(void)
     add(first, (uintptr_t)etext);
 }
 
-bool gort__os_text_delicate(uintptr_t pc)
+static bool in_ranges(uintptr_t pc)
 {
     for (int i = 0; i < count; i++)
         if (pc >= ranges[i].from && pc < ranges[i].to)
             return true;
     return false;
+}
+
+/* The code at pc is a stub: endbr64 or nothing, a prefix or nothing, jmp *slot(%rip). Its caller's address is on top. */
+static bool is_stub(uintptr_t pc)
+{
+#if defined(__x86_64__)
+    const unsigned char *code = (const unsigned char *)pc;
+    static const unsigned char endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    if (memcmp(code, endbr, sizeof endbr) == 0)
+        code += sizeof endbr;
+    code += *code == 0xf2;
+    return code[0] == 0xff && code[1] == 0x25;
+#else
+    (void)pc;
+    return false;
+#endif
+}
+
+bool gort__os_text_delicate(const struct gort__os_signal *s)
+{
+    if (in_ranges(s->pc) || (s->link && in_ranges(s->link)))
+        return true;
+    return whole && is_stub(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
 }
