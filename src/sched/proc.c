@@ -23,7 +23,8 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
-        gort__sysmon_poke();
+        if (GORT_UNLIKELY(gort__load(&s->sysmon_deep, RELAXED) == 2)) /* set under the same lock */
+            gort__sysmon_poke();
     }
     return p;
 }

@@ -10,7 +10,8 @@
  *                                                            has not slept since the slice began
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while somebody waits. While no P goes on it also sees to timers and fds. When all Ps are idle it sleeps until one is not.
+ * most while somebody waits. While no P goes on it also sees to timers and fds. When all Ps have been idle for 1 ms it sleeps
+ * until one is not, and goes on with ticks of 1 ms: a server that is idle between bursts would otherwise pay for 50 short ones each time.
  * Threads: one; poke by anybody.
  */
 #include <errno.h>
@@ -28,8 +29,10 @@
 #define SLICE          (10 * MS)
 #define SLICE_MAX      (100 * MS)
 #define SLICE_WOKEN    (1 * MS)
-#define ASK_AGAIN      (10 * MS)
-#define HOG_CPU        (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
+#define POLL_LATE                                                                                            \
+    (1 * MS) /* a P looks itself; one that is in a long system call of its own is not stuck yet */
+#define ASK_AGAIN (10 * MS)
+#define HOG_CPU   (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -170,7 +173,8 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck)
 /* No P is idle, and none has gone on since the last tick: timers and fds are left to us. True: something was ready. */
 static bool see_to_events(int64_t now)
 {
-    bool did = gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
+    bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
+    bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
     if (gort__timer_next() <= now) {
         gort__timer_watch();
         did = true;
@@ -178,13 +182,13 @@ static bool see_to_events(int64_t now)
     return did;
 }
 
-/* All Ps are idle: sleeps until one is not. */
-static bool all_idle(void)
+/* All Ps are idle. for_long: it is going to sleep until one is not. */
+static bool all_idle(bool for_long)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !(s->world_word & 1);
-    if (idle)
+    if (idle && for_long)
         gort__store(&s->sysmon_deep, 2, RELAXED);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     return idle;
@@ -195,6 +199,7 @@ static void loop(void *unused)
     struct gort__sched *s = &gort__sched;
     int64_t tick = TICK_MIN;
     int rounds = 0;
+    bool was_quiet = false;
     (void)unused;
     gort__arch_set_self(mon.m);
     mon.m->err = gort__os_errno();
@@ -222,10 +227,15 @@ static void loop(void *unused)
         int64_t until = now + tick, next = gort__timer_next();
         if (stuck && next < until)
             until = next > now ? next : now;
-        if (all_idle())
-            until = INT64_MAX, tick = TICK_MIN, rounds = 0;
-        else if (tick > TICK_WAITING)
+        bool quiet = all_idle(was_quiet);
+        if (quiet) {
+            until = was_quiet ? INT64_MAX : now + TICK_WAITING;
+            tick = TICK_WAITING;
+            rounds = PATIENT_ROUNDS;
+        } else if (tick > TICK_WAITING) {
             gort__store(&s->sysmon_deep, 1, RELAXED);
+        }
+        was_quiet = quiet;
         gort__os_futex_wait(&s->sysmon_word, seen, until);
         gort__store(&s->sysmon_deep, 0, RELAXED);
     }
