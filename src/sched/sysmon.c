@@ -32,6 +32,7 @@
 #define SLICE_MAX    (100 * MS)
 #define SLICE_WOKEN  (1 * MS)
 #define OVERDUE      (4 * MS) /* a timer, while a P is idle */
+#define POLL_LATE    (1 * MS)
 #define ASK_AGAIN    (10 * MS)
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
@@ -177,10 +178,12 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* No P is idle, and none has gone on since the last tick: timers and fds are left to us. True: something was ready. */
+/* Timers and fds are left to us. A P that is in one long system call of its own is not stuck yet: fds have some time.
+ * True: something was ready. */
 static bool see_to_events(int64_t now)
 {
-    bool did = gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
+    bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
+    bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
     if (gort__timer_next() <= now) {
         gort__timer_watch();
         did = true;
