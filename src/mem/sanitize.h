@@ -28,6 +28,15 @@
 #define GORT_VALGRIND 0
 #endif
 
+/* Whether the program runs under valgrind. */
+static inline bool gort__sanitize_valgrind(void)
+{
+#if GORT_VALGRIND
+    return RUNNING_ON_VALGRIND != 0;
+#endif
+    return false;
+}
+
 /* A new stack [lo, hi); the result identifies it. */
 static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
 {

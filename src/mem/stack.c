@@ -256,11 +256,26 @@ static GORT_NOINLINE struct gort__stack *get_slow(struct gort__stack_cache *cach
     return s;
 }
 
+/* For TSan the next owner of a stack comes after the former one. The oldest of the cache is taken, so that this orders
+ * goroutines that are far apart only: races of others could not be seen. */
+static struct gort__stack *get_oldest(struct gort__stack_cache *cache)
+{
+    struct gort__stack **at = &cache->top, *s;
+    while ((*at)->link)
+        at = &(*at)->link;
+    s = *at;
+    *at = NULL;
+    cache->n--;
+    return s;
+}
+
 struct gort__stack *gort__stack_get(struct gort__stack_cache *cache, uint8_t log2)
 {
     struct gort__stack *s = cache ? cache->top : NULL;
     if (GORT_UNLIKELY(!s || log2 != default_log2))
         return get_slow(cache, log2);
+    if (GORT_TSAN_EDGES)
+        return get_oldest(cache);
     cache->top = s->link;
     cache->n--;
     return s;
@@ -326,6 +341,8 @@ static void deregister_all(struct gort__stack_slab *slab, uint8_t log2)
 {
     for (size_t i = 0; i < slab->bytes >> log2 && slab->records[i].base; i++) {
         struct gort__stack *s = &slab->records[i];
+        if (GORT_TSAN_EDGES)
+            (void)gort__load(&s->owner, ACQUIRE); /* all who ran on it are gone; pairs with sched/switch_san.h */
         gort__sanitize_stack_deregister(gort__stack_lo(s), gort__stack_hi(s), s->sanitizer);
     }
 }

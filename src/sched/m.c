@@ -38,8 +38,12 @@ static size_t record_bytes(void)
 static void prepare(struct gort__m *m)
 {
     /* Others may still look at the first and the last fields of a record that is used again. */
+    void *blank = m->tsan_blank;
+    GORT_TSAN_IGNORE_BEGIN();
     memset((char *)m + offsetof(struct gort__m, p), 0,
            offsetof(struct gort__m, tid) - offsetof(struct gort__m, p));
+    GORT_TSAN_IGNORE_END();
+    m->tsan_blank = blank;
     gort__store(&m->inside, 0, RELAXED);
     gort__store(&m->g, &m->g0, RELAXED);
     gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
@@ -66,6 +70,7 @@ struct gort__m *gort__m_make(bool plain)
 
 void gort__m_destroy(struct gort__m *m)
 {
+    gort__san_estate(m->tsan_blank);
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 
