@@ -400,6 +400,9 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         gort__fatal("gort was called in the child of a fork: the child may only exec");
     if (!fn)
         gort__fatal("gort_run: NULL function");
+    if (gort__sanitize_tsan_missing())
+        gort__fatal(
+            "gort_run: the program is built with ThreadSanitizer, and so must libgort be (docs/GUIDE.md)");
     if (!gort__cas(&s->phase, &none, GORT_PHASE_STARTING, ACQUIRE)) /* pairs with teardown */
         return -EBUSY;
     int saved = *gort__os_errno();

@@ -111,7 +111,7 @@ struct gort__m {
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
-    void *tsan_blank; /* TSan's fiber without a past; switch_san.h */
+    void *tsan_blank;              /* TSan's fiber without a past; switch_san.h */
     uint64_t run;                  /* which run it belongs to (plain: used last) */
     struct gort__estate estate;    /* what it keeps alive after the end of the run */
     bool on_g0;                    /* it makes such a call (gort_block) right now */

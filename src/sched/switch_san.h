@@ -67,16 +67,24 @@ GORT_SAN_INLINE void gort__san_estate(void *fiber)
     (void)fiber;
 }
 
-/* Right before the switch. */
-GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+#if !GORT_TSAN
+static inline void gort__san_start(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
-#if GORT_ASAN
     bool last = from->state == GORT_G_DEAD;
     const void *bottom = to == &m->g0 ? m->asan_bottom : gort__stack_lo(to->stack);
     size_t size = to == &m->g0 ? m->asan_size
                                : (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack));
     __sanitizer_start_switch_fiber(last ? NULL : &from->sanitizer, bottom, size);
-#elif GORT_TSAN
+}
+#endif
+
+/* Right before the switch. */
+GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+{
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        gort__san_start(m, from, to);
+#else
     if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD)
         gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
     __tsan_switch_to_fiber(to->sanitizer, GORT_TSAN_EDGES ? __tsan_switch_to_fiber_no_sync : 0);
@@ -87,8 +95,9 @@ GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, st
 /* First thing on the other side. */
 GORT_SAN_INLINE void gort__san_arrived(struct gort__m *m, struct gort__g *g)
 {
-#if GORT_ASAN
-    __sanitizer_finish_switch_fiber(g->sanitizer, NULL, NULL);
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        __sanitizer_finish_switch_fiber(g->sanitizer, NULL, NULL);
 #endif
     gort__g_edge(g);
     (void)m;
@@ -97,11 +106,13 @@ GORT_SAN_INLINE void gort__san_arrived(struct gort__m *m, struct gort__g *g)
 /* A thread starts: its own stack is a fiber too. */
 GORT_SAN_INLINE void gort__san_thread(struct gort__m *m)
 {
-#if GORT_ASAN
+#if !GORT_TSAN
     void *lo;
-    gort__os_thread_stack(&lo, &m->asan_size);
-    m->asan_bottom = lo;
-#elif GORT_TSAN
+    if (gort__asan) {
+        gort__os_thread_stack(&lo, &m->asan_size);
+        m->asan_bottom = lo;
+    }
+#else
     m->g0.sanitizer = __tsan_get_current_fiber();
     if (GORT_TSAN_EDGES && !m->tsan_blank)
         m->tsan_blank = __tsan_create_fiber(0);

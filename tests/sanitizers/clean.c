@@ -16,7 +16,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#define APART __attribute__((noinline))
+#define APART    __attribute__((noinline))
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
 enum { MANY = 40, ROUNDS = 50 };
