@@ -38,6 +38,13 @@ if("${GORT_SANITIZE} ${CMAKE_C_FLAGS}" MATCHES "thread")
     endif()
 endif()
 
+if(GORT_COVERAGE)
+    # The counters lie in a file that is mapped (LLVM_PROFILE_FILE=%c...): they survive _exit and every kind of death.
+    set(coverage -fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic)
+    target_compile_options(gort_flags INTERFACE ${coverage} "SHELL:-mllvm -runtime-counter-relocation")
+    list(APPEND GORT_LINK_OPTIONS ${coverage})
+endif()
+
 if(GORT_LTO)
     # Written out rather than CMake's own switch, which would choose thin LTO for clang. The archive
     # needs the compiler's ar to get an index of the intermediate code.

@@ -512,7 +512,8 @@ TEST(altstack)
     gort__os_altstack_restore(&saved);
     sigaltstack(NULL, &after);
     CHECK_EQ(after.ss_flags, before.ss_flags);
-    CHECK_EQ(after.ss_sp, before.ss_sp);
+    if (!test_under_valgrind()) /* which makes up an address for "none" */
+        CHECK_EQ(after.ss_sp, before.ss_sp);
     CHECK_EQ(after.ss_size, before.ss_size);
 }
 
