@@ -4,13 +4,15 @@
  *
  * Stacks that are used deeply, left and used again; blocks that only a goroutine's stack knows, while it waits and
  * while the leak checker looks; pointers from one stack into another; goroutines that change their thread; values
- * handed over by every kind of synchronisation; functions that never return. tests/sanitizers/run expects no report.
+ * handed over by every kind of synchronisation; computing that is preempted, blocking calls on the thread's own stack;
+ * functions that never return. tests/sanitizers/run expects no report.
  */
 #include <gort.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef LEAK_CHECK
 #include <sanitizer/lsan_interface.h>
@@ -188,6 +190,51 @@ static void locks(void)
     CHECK(counted == 8 * ROUNDS);
 }
 
+/* --- preemption ------------------------------------------------------------------------------------------ */
+
+static void hog(void *arg)
+{
+    int64_t end = gort_in(25 * GORT_MS);
+    (void)arg;
+    while (gort_now() < end) {
+        char *block = malloc(50), local[50];
+        memset(block, 1, 50);
+        memcpy(local, block, 50);
+        sink(local[49]);
+        free(block);
+    }
+}
+
+static void hogs(void)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < 3; i++)
+        CHECK(gort_wg_go(&wg, hog, NULL) == 0);
+    gort_wg_wait(&wg);
+}
+
+static intptr_t blocking(void *arg)
+{
+    int *value = arg;
+    usleep(1000);
+    return ++*value;
+}
+
+static void in_a_call(void *arg)
+{
+    int value = 6;
+    (void)arg;
+    CHECK(gort_block(blocking, &value) == 7 && value == 7);
+}
+
+static void calls(void)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < MANY; i++)
+        CHECK(gort_wg_go(&wg, in_a_call, NULL) == 0);
+    gort_wg_wait(&wg);
+}
+
 /* --- time and the network ------------------------------------------------------------------------------- */
 
 static int ticks; /* guarded by the timer: its calls do not overlap; read after stop_wait */
@@ -273,6 +320,8 @@ static int start(void *arg)
     talk(0);
     talk(4);
     locks();
+    hogs();
+    calls();
     times();
     network();
     return 0;
