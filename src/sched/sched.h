@@ -111,7 +111,6 @@ struct gort__m {
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
-    void *tsan_blank;              /* TSan's fiber without a past; switch_san.h */
     uint64_t run;                  /* which run it belongs to (plain: used last) */
     struct gort__estate estate;    /* what it keeps alive after the end of the run */
     bool on_g0;                    /* it makes such a call (gort_block) right now */
@@ -124,6 +123,9 @@ struct gort__m {
     uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
     uint32_t kills;         /* signals sent to it by tgkill and not met yet; atomic */
+    /* These stay with the record. */
+    uint64_t altstack_id; /* valgrind's, of the alternate stack */
+    void *tsan_blank;     /* TSan's fiber without a past; switch_san.h */
 };
 
 /* What sysmon remembers of a P (sysmon.c). */
