@@ -16,7 +16,7 @@ RELEASE = build/release
 cmake_configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 cmake_build = cmake --build build/$(1) -j $(JOBS) --target $(2)
 
-.PHONY: all lib demo test bench check format install uninstall soak clean help
+.PHONY: all lib demo test bench check coverage format install uninstall soak clean help
 .DEFAULT_GOAL := all
 
 all: lib
@@ -46,6 +46,10 @@ check:
 	@tools/setup check
 	@tools/check --jobs $(JOBS)
 
+coverage:
+	@tools/setup test
+	@tools/coverage --jobs $(JOBS) $(ARGS)
+
 format:
 	@tools/setup check
 	@find src include tests examples bench demo -name '*.[ch]' -o -name '*.cc' 2>/dev/null | xargs clang-format -i
@@ -70,6 +74,7 @@ help:
 	@echo 'make demo       build and run the demo'
 	@echo 'make test       all tests in all configurations; QUICK=1 for two of them, CONFIGS="tsan ..." for some'
 	@echo 'make check      format, layers, sizes, thread-locals, forbidden calls, clang-tidy, exported symbols'
+	@echo 'make coverage   which lines the tests run: build/coverage/index.html'
 	@echo 'make format     let clang-format rewrite the sources'
 	@echo 'make bench      benchmarks beside their Go twins'
 	@echo 'make soak       stress tests for SECONDS (3600)'

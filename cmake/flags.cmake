@@ -27,6 +27,24 @@ if(GORT_SANITIZE)
     set(GORT_LINK_OPTIONS -fsanitize=${GORT_SANITIZE})
 endif()
 
+# ThreadSanitizer, asked for by us or by a project around us, looks at the program's accesses and at all atomics; at our own
+# plain accesses only in our own tests, because then it misses races of goroutines that share a thread
+# (src/base/compiler.h).
+if("${GORT_SANITIZE} ${CMAKE_C_FLAGS}" MATCHES "thread")
+    if(GORT_TSAN_SELF)
+        target_compile_definitions(gort_private INTERFACE GORT_TSAN_SELF)
+    elseif(CMAKE_C_COMPILER_ID MATCHES "Clang")
+        set(GORT_TSAN_FLAGS "SHELL:-mllvm -tsan-instrument-memory-accesses=0")
+    endif()
+endif()
+
+if(GORT_COVERAGE)
+    # The counters lie in a file that is mapped (LLVM_PROFILE_FILE=%c...): they survive _exit and every kind of death.
+    set(coverage -fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic)
+    target_compile_options(gort_flags INTERFACE ${coverage} "SHELL:-mllvm -runtime-counter-relocation")
+    list(APPEND GORT_LINK_OPTIONS ${coverage})
+endif()
+
 if(GORT_LTO)
     # Written out rather than CMake's own switch, which would choose thin LTO for clang. The archive
     # needs the compiler's ar to get an index of the intermediate code.

@@ -21,7 +21,7 @@ add_library(gort_objects OBJECT ${sources})
 set_target_properties(gort_objects PROPERTIES
     C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS ON
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
-target_compile_options(gort_objects PRIVATE -fno-semantic-interposition)
+target_compile_options(gort_objects PRIVATE -fno-semantic-interposition ${GORT_TSAN_FLAGS})
 target_include_directories(gort_objects PRIVATE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(gort_objects PRIVATE gort_flags gort_private Threads::Threads)
 

@@ -56,6 +56,29 @@
 #define GORT_SANITIZED 0
 #endif
 
+/*
+ * TSan for users: a switch orders nothing, so races of goroutines that share a thread are found; what does order them
+ * is said where it happens (sched/switch_san.h). Our own plain accesses, many of which are ordered by who
+ * has the P, are not looked at then (cmake/flags.cmake). GORT_TSAN_SELF is the other way round: for our own tests.
+ */
+#if GORT_TSAN && !defined(GORT_TSAN_SELF)
+#define GORT_TSAN_EDGES 1
+#else
+#define GORT_TSAN_EDGES 0
+#endif
+
+/* Between these two, accesses are none for TSan: to memory that nobody else can use yet or any more, or in the name
+ * of somebody else. What atomics order is still ordered. */
+#if GORT_TSAN_EDGES
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+#define GORT_TSAN_IGNORE_BEGIN() AnnotateIgnoreWritesBegin(__FILE__, __LINE__)
+#define GORT_TSAN_IGNORE_END()   AnnotateIgnoreWritesEnd(__FILE__, __LINE__)
+#else
+#define GORT_TSAN_IGNORE_BEGIN() ((void)0)
+#define GORT_TSAN_IGNORE_END()   ((void)0)
+#endif
+
 #if GORT_TSAN
 #define GORT_NO_TSAN __attribute__((no_sanitize("thread")))
 #else

@@ -3,7 +3,10 @@
  * sanitize.h - telling ASan, TSan, LSan and valgrind about our stacks and switches.
  *
  * Why: each of them keeps a picture of the stack a thread runs on, and calls a goroutine switch a
- * bug unless it is announced. Without a sanitizer everything here is empty.
+ * bug unless it is announced.
+ * Why also in builds without a sanitizer: programs are built with ASan or LSan and linked with the library that is
+ * installed. Their runtimes are then in the program, and weak references find them (gort__asan is true); without them that
+ * costs a never taken branch a switch. TSan cannot be helped that way: it would have to see our atomics.
  */
 #ifndef GORT_SRC_MEM_SANITIZE_H
 #define GORT_SRC_MEM_SANITIZE_H
@@ -18,6 +21,18 @@
 #if GORT_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
+#if GORT_ASAN || GORT_TSAN
+#define gort__asan GORT_ASAN
+#else
+__attribute__((weak)) void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+__attribute__((weak)) void __sanitizer_finish_switch_fiber(void *saved, const void **bottom, size_t *size);
+__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *addr, size_t size);
+__attribute__((weak)) void __lsan_register_root_region(const void *addr, size_t size);
+__attribute__((weak)) void __lsan_unregister_root_region(const void *addr, size_t size);
+__attribute__((weak)) void *__tsan_create_fiber(unsigned flags);
+extern GORT_HIDDEN bool
+    gort__asan; /* the program has ASan; set by gort__stack_init, before any stack is used */
+#endif
 #if defined(__has_include) && !GORT_ASAN && !GORT_TSAN
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
@@ -28,12 +43,45 @@
 #define GORT_VALGRIND 0
 #endif
 
+/* Whether the program runs under valgrind. */
+static inline bool gort__sanitize_valgrind(void)
+{
+#if GORT_VALGRIND
+    return RUNNING_ON_VALGRIND != 0;
+#endif
+    return false;
+}
+
+/* Whether the program was built with TSan and we were not. */
+static inline bool gort__sanitize_tsan_missing(void)
+{
+#if GORT_ASAN || GORT_TSAN
+    return false;
+#else
+    return __tsan_create_fiber != NULL;
+#endif
+}
+
+/* A stack that will be used by another goroutine: forget the red zones of frames that are gone. */
+static inline void gort__sanitize_stack_clean(char *lo, char *hi)
+{
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        __asan_unpoison_memory_region(lo, (size_t)(hi - lo));
+#endif
+    (void)lo, (void)hi;
+}
+
 /* A new stack [lo, hi); the result identifies it. */
 static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
 {
 #if GORT_ASAN
     __lsan_register_root_region(lo, (size_t)(hi - lo));
-#elif GORT_VALGRIND
+#elif !GORT_TSAN
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(lo, (size_t)(hi - lo));
+#endif
+#if GORT_VALGRIND
     return VALGRIND_STACK_REGISTER(lo, hi);
 #endif
     (void)lo, (void)hi;
@@ -42,22 +90,17 @@ static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
 
 static inline void gort__sanitize_stack_deregister(char *lo, char *hi, uint64_t id)
 {
+    gort__sanitize_stack_clean(lo, hi);
 #if GORT_ASAN
-    __asan_unpoison_memory_region(lo, (size_t)(hi - lo));
     __lsan_unregister_root_region(lo, (size_t)(hi - lo));
-#elif GORT_VALGRIND
+#elif !GORT_TSAN
+    if (__lsan_unregister_root_region)
+        __lsan_unregister_root_region(lo, (size_t)(hi - lo));
+#endif
+#if GORT_VALGRIND
     VALGRIND_STACK_DEREGISTER(id);
 #endif
     (void)lo, (void)hi, (void)id;
-}
-
-/* A stack that will be used by another goroutine: forget the red zones of frames that are gone. */
-static inline void gort__sanitize_stack_clean(char *lo, char *hi)
-{
-#if GORT_ASAN
-    __asan_unpoison_memory_region(lo, (size_t)(hi - lo));
-#endif
-    (void)lo, (void)hi;
 }
 
 #endif

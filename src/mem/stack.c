@@ -42,6 +42,9 @@
 struct gort__lock gort__stack_lock; /* rank GORT_RANK_STACK */
 struct gort__stack_class gort__stack_classes[GORT_STACK_LOG2_MAX + 1];
 static uint8_t default_log2 = 18;
+#ifndef gort__asan
+bool gort__asan;
+#endif
 static struct gort__slab slabs = {.object = sizeof(struct gort__stack_slab)};
 
 _Static_assert(sizeof(struct gort__stack) == 32, "a million of these must stay small");
@@ -64,6 +67,10 @@ static uint8_t round_up(size_t size)
 void gort__stack_init(size_t default_size)
 {
     default_log2 = round_up(default_size);
+#ifndef gort__asan
+    gort__asan = __sanitizer_start_switch_fiber && __sanitizer_finish_switch_fiber &&
+                 __asan_unpoison_memory_region;
+#endif
 }
 
 uint8_t gort__stack_class(size_t size)
@@ -256,11 +263,26 @@ static GORT_NOINLINE struct gort__stack *get_slow(struct gort__stack_cache *cach
     return s;
 }
 
+/* For TSan the next owner of a stack comes after the former one. The oldest of the cache is taken, so that this orders
+ * goroutines that are far apart only: races of others could not be seen. */
+static struct gort__stack *get_oldest(struct gort__stack_cache *cache)
+{
+    struct gort__stack **at = &cache->top, *s;
+    while ((*at)->link)
+        at = &(*at)->link;
+    s = *at;
+    *at = NULL;
+    cache->n--;
+    return s;
+}
+
 struct gort__stack *gort__stack_get(struct gort__stack_cache *cache, uint8_t log2)
 {
     struct gort__stack *s = cache ? cache->top : NULL;
     if (GORT_UNLIKELY(!s || log2 != default_log2))
         return get_slow(cache, log2);
+    if (GORT_TSAN_EDGES)
+        return get_oldest(cache);
     cache->top = s->link;
     cache->n--;
     return s;
@@ -326,6 +348,9 @@ static void deregister_all(struct gort__stack_slab *slab, uint8_t log2)
 {
     for (size_t i = 0; i < slab->bytes >> log2 && slab->records[i].base; i++) {
         struct gort__stack *s = &slab->records[i];
+        if (GORT_TSAN_EDGES)
+            (void)gort__load(&s->owner,
+                             ACQUIRE); /* all who ran on it are gone; pairs with sched/switch_san.h */
         gort__sanitize_stack_deregister(gort__stack_lo(s), gort__stack_hi(s), s->sanitizer);
     }
 }
@@ -336,8 +361,7 @@ void gort__stack_destroy(bool (*keep)(const char *base, size_t size))
         struct gort__stack_slab *all = gort__stack_classes[log2].all;
         gort__stack_classes[log2] = (struct gort__stack_class){0};
         for (struct gort__stack_slab *s = all; s; s = s->next) {
-            if (GORT_SANITIZED || GORT_VALGRIND)
-                deregister_all(s, (uint8_t)log2);
+            deregister_all(s, (uint8_t)log2);
             unmap(s, (uint8_t)log2, keep);
             gort__os_vm_unmap(s->records, record_bytes(s->bytes >> log2));
         }

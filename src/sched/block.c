@@ -181,6 +181,7 @@ void gort__block_call_run(struct gort__m *m)
     if (m->p)
         gort__p_handoff(m);
     m->on_g0 = true;
+    gort__g_edge(g);
     gort__leave(m);
     call->result = call->fn(call->arg);
     gort__store(&m->inside, 1, RELAXED);

@@ -20,6 +20,7 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
+#include "mem/sanitize.h"
 #include "os/force.h"
 #include "os/os.h"
 
@@ -95,6 +96,10 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     gort__os_force.no_pagemap_scan = c.nopagescan;
     gort__os_force.no_membarrier = c.nomembarrier;
     gort__os_force.no_epoll_pwait2 = c.nopwait2;
+    if (gort__sanitize_valgrind()) { /* it does not know these calls: it complains, or takes their answers for garbage */
+        gort__os_force.no_guard_install = gort__os_force.no_pagemap_scan = true;
+        gort__os_force.no_epoll_pwait2 = gort__os_force.no_pidfd = true;
+    }
     *out = c;
     return 0;
 }

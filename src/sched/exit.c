@@ -187,7 +187,7 @@ void gort__g_end(void)
         if (next) {
             bool may_start = !gort__load(&gort__sched.held_n, RELAXED);
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
-            if (!GORT_SANITIZED && fresh && !(g->flags & GORT_G_CHECKED) &&
+            if (!GORT_TSAN && !gort__asan && fresh && !(g->flags & GORT_G_CHECKED) &&
                 g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;

@@ -136,7 +136,17 @@ static inline void gort__g_set(struct gort__g *g, enum gort__gstate to)
 {
     if (GORT_CHECKS)
         gort__g_check_edge(g, to);
-    gort__store(&g->state, (uint8_t)to, RELAXED);
+    if (GORT_TSAN_EDGES && to != GORT_G_RUNNING)
+        gort__store(&g->state, (uint8_t)to, RELEASE); /* pairs with gort__g_edge */
+    else
+        gort__store(&g->state, (uint8_t)to, RELAXED);
+}
+
+/* For TSan only, which sees no order in a switch: whoever made g wait or run comes before what the caller does next. */
+static inline void gort__g_edge(const struct gort__g *g)
+{
+    if (GORT_TSAN_EDGES)
+        (void)gort__load(&g->state, ACQUIRE); /* pairs with gort__g_set */
 }
 const char *gort__g_state_name(enum gort__gstate s);
 const char *gort__g_reason_name(enum gort__reason r);

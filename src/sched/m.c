@@ -38,8 +38,10 @@ static size_t record_bytes(void)
 static void prepare(struct gort__m *m)
 {
     /* Others may still look at the first and the last fields of a record that is used again. */
+    GORT_TSAN_IGNORE_BEGIN();
     memset((char *)m + offsetof(struct gort__m, p), 0,
            offsetof(struct gort__m, tid) - offsetof(struct gort__m, p));
+    GORT_TSAN_IGNORE_END();
     gort__store(&m->inside, 0, RELAXED);
     gort__store(&m->g, &m->g0, RELAXED);
     gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
@@ -61,11 +63,14 @@ struct gort__m *gort__m_make(bool plain)
     struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + GORT_ALTSTACK);
     prepare(m);
     m->plain = plain;
+    m->altstack_id = gort__sanitize_stack_register((char *)m - GORT_ALTSTACK, (char *)m);
     return m;
 }
 
 void gort__m_destroy(struct gort__m *m)
 {
+    gort__san_estate(m->tsan_blank);
+    gort__sanitize_stack_deregister((char *)m - GORT_ALTSTACK, (char *)m, m->altstack_id);
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 

@@ -382,7 +382,9 @@ static void teardown(void)
     }
     orphans = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    GORT_TSAN_IGNORE_BEGIN();
     memset(s->begin, 0, sizeof *s - offsetof(struct gort__sched, begin));
+    GORT_TSAN_IGNORE_END();
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
     gort__store(&s->run, s->run + 1, RELAXED); /* what still waits in some queue is gone (sync/waiter.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
@@ -398,6 +400,9 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         gort__fatal("gort was called in the child of a fork: the child may only exec");
     if (!fn)
         gort__fatal("gort_run: NULL function");
+    if (gort__sanitize_tsan_missing())
+        gort__fatal(
+            "gort_run: the program is built with ThreadSanitizer, and so must libgort be (docs/GUIDE.md)");
     if (!gort__cas(&s->phase, &none, GORT_PHASE_STARTING, ACQUIRE)) /* pairs with teardown */
         return -EBUSY;
     int saved = *gort__os_errno();

@@ -4,6 +4,12 @@
  *
  * Why here and not in mem/sanitize.h: it needs G and M. TSan wants its call in the very function
  * that switches, so these are macros or always-inlined.
+ * What orders goroutines for TSan, when a switch does not (GORT_TSAN_EDGES): our atomics, as for any program; and
+ * the states of a G, stored with release: the one who starts or readies it comes before it goes on
+ * (gort__san_arrived), and what it did before it waited comes before the one who takes it out of a queue
+ * (gort__waitq_take), because the commit that unlocks the queue runs in somebody else's name. A new fiber inherits the
+ * past of the one who makes it; that is whoever ran before on the same P, which orders nothing: so it is made in
+ * the name of a fiber that has no past.
  */
 #ifndef GORT_SRC_SCHED_SWITCH_SAN_H
 #define GORT_SRC_SCHED_SWITCH_SAN_H
@@ -13,10 +19,18 @@
 
 #define GORT_SAN_INLINE static inline __attribute__((always_inline))
 
-/* A G that will run for the first time. */
+/* A G that will run for the first time; it has its stack. */
 GORT_SAN_INLINE void gort__san_fiber_make(struct gort__g *g)
 {
-#if GORT_TSAN
+#if GORT_TSAN_EDGES
+    void *self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(gort__m_self()->tsan_blank, __tsan_switch_to_fiber_no_sync);
+    g->sanitizer = __tsan_create_fiber(0);
+    /* Whoever used the stack last comes before it. Now, because its first atomic may deliver a signal on that stack. */
+    __tsan_switch_to_fiber(g->sanitizer, __tsan_switch_to_fiber_no_sync);
+    __tsan_acquire(&g->stack->owner); /* pairs with gort__san_leave */
+    __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
+#elif GORT_TSAN
     g->sanitizer = __tsan_create_fiber(0);
 #else
     g->sanitizer = NULL;
@@ -35,6 +49,7 @@ GORT_SAN_INLINE void gort__san_fiber_free(struct gort__g *g)
 /* The end of a run: a G that will never be resumed. */
 GORT_SAN_INLINE void gort__san_forget(struct gort__g *g)
 {
+    gort__g_edge(g); /* what it did comes before what the program does after the run */
 #if GORT_TSAN
     if (g->sanitizer && g->state != GORT_G_IDLE && g->state != GORT_G_DEAD)
         __tsan_destroy_fiber(g->sanitizer);
@@ -52,17 +67,27 @@ GORT_SAN_INLINE void gort__san_estate(void *fiber)
     (void)fiber;
 }
 
-/* Right before the switch. */
-GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+#if !GORT_TSAN
+static inline void gort__san_start(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
-#if GORT_ASAN
     bool last = from->state == GORT_G_DEAD;
     const void *bottom = to == &m->g0 ? m->asan_bottom : gort__stack_lo(to->stack);
     size_t size = to == &m->g0 ? m->asan_size
                                : (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack));
     __sanitizer_start_switch_fiber(last ? NULL : &from->sanitizer, bottom, size);
-#elif GORT_TSAN
-    __tsan_switch_to_fiber(to->sanitizer, 0);
+}
+#endif
+
+/* Right before the switch. */
+GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+{
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        gort__san_start(m, from, to);
+#else
+    if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD)
+        gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
+    __tsan_switch_to_fiber(to->sanitizer, GORT_TSAN_EDGES ? __tsan_switch_to_fiber_no_sync : 0);
 #endif
     (void)m, (void)from, (void)to;
 }
@@ -70,21 +95,27 @@ GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, st
 /* First thing on the other side. */
 GORT_SAN_INLINE void gort__san_arrived(struct gort__m *m, struct gort__g *g)
 {
-#if GORT_ASAN
-    __sanitizer_finish_switch_fiber(g->sanitizer, NULL, NULL);
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        __sanitizer_finish_switch_fiber(g->sanitizer, NULL, NULL);
 #endif
-    (void)m, (void)g;
+    gort__g_edge(g);
+    (void)m;
 }
 
 /* A thread starts: its own stack is a fiber too. */
 GORT_SAN_INLINE void gort__san_thread(struct gort__m *m)
 {
-#if GORT_ASAN
+#if !GORT_TSAN
     void *lo;
-    gort__os_thread_stack(&lo, &m->asan_size);
-    m->asan_bottom = lo;
-#elif GORT_TSAN
+    if (gort__asan) {
+        gort__os_thread_stack(&lo, &m->asan_size);
+        m->asan_bottom = lo;
+    }
+#else
     m->g0.sanitizer = __tsan_get_current_fiber();
+    if (GORT_TSAN_EDGES && !m->tsan_blank)
+        m->tsan_blank = __tsan_create_fiber(0);
 #endif
     (void)m;
 }

@@ -89,9 +89,12 @@ static inline struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
         if (gort__waitq_empty(q))
             return NULL;
         gort__waitq_remove(q, w);
-        if (GORT_LIKELY(!w->shared))
+        if (GORT_LIKELY(!w->shared)) {
+            gort__g_edge(w->g);
             return w;
+        }
         if (gort__claim(w->g)) {
+            gort__g_edge(w->g);
             w->g->wait_slot = w;
             return w;
         }

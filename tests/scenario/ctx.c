@@ -220,7 +220,7 @@ TEST_GO(new_goroutines_inherit_it, .procs = "1,2,4,64", .fuzz = true)
     CHECK(gort_ctx_current() == root);
     CHECK_EQ(gort_go(grandchild, NULL), 0);
     CHECK_EQ(GORT_GO(grandchild, NULL), 0);
-    CHECK_EQ(gort_go_copy(grandchild, &counter, sizeof counter), 0);
+    CHECK_EQ(gort_go_copy(grandchild, &(int){1}, sizeof(int)), 0);
     CHECK_EQ(gort_go_with(&(gort_attr){.name = "x"}, grandchild, NULL), 0);
     gort_wg wg = {0};
     CHECK_EQ(gort_wg_go(&wg, grandchild, NULL), 0);

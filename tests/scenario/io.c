@@ -215,7 +215,7 @@ static int temporary(void)
 
 TEST_GO(regular_files, .procs = "1,2", .fuzz = true)
 {
-    char buf[64];
+    char buf[64] = "";
     int fd = temporary();
     CHECK_EQ(gort_write_all(fd, "hello, file", 11), 11);
     CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);

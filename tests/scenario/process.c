@@ -68,8 +68,8 @@ TEST_GO(pipes_to_a_child, .procs = "1,2", .fuzz = true)
 
 TEST_GO(no_such_program)
 {
-    if (test_under_emulator())
-        SKIP("the emulator's vfork is a fork: what goes wrong before the exec is not told");
+    if (test_under_emulator() || test_under_valgrind())
+        SKIP("their vfork is a fork: what goes wrong before the exec is not told");
     gort_process p;
     char *argv[] = {"gort-no-such-program", NULL};
     gort_command c = {.file = argv[0], .argv = argv, .in = GORT_PIPE, .out = GORT_PIPE};

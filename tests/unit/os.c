@@ -512,8 +512,10 @@ TEST(altstack)
     gort__os_altstack_restore(&saved);
     sigaltstack(NULL, &after);
     CHECK_EQ(after.ss_flags, before.ss_flags);
-    CHECK_EQ(after.ss_sp, before.ss_sp);
-    CHECK_EQ(after.ss_size, before.ss_size);
+    if (!test_under_valgrind()) { /* which makes something up for "none" */
+        CHECK_EQ(after.ss_sp, before.ss_sp);
+        CHECK_EQ(after.ss_size, before.ss_size);
+    }
 }
 
 TEST(signal_take_and_give_back)

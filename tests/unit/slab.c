@@ -103,7 +103,8 @@ TEST(keeps_what_it_is_told_to)
     gort__chunk_drop(kept_chunk);
     CHECK_STR(kept, "still here");
     gort__chunk_drop(kept_chunk); /* the last one */
-    CHECK_LT(test_vma_count(), vmas);
+    if (!test_under_valgrind())   /* it maps and unmaps as it likes */
+        CHECK_LT(test_vma_count(), vmas);
 }
 
 static struct gort__slab shared = {.object = 64};

@@ -51,7 +51,9 @@ size_t gort__os_page(void)
 
 static void *map(size_t size)
 {
+    GORT_TSAN_IGNORE_BEGIN();
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    GORT_TSAN_IGNORE_END();
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -154,8 +156,10 @@ void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n)
 bool gort__os_vm_renew(void *addr, size_t size, int guards)
 {
     int saved = errno;
+    GORT_TSAN_IGNORE_BEGIN();
     bool renewed = mmap(addr, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == addr;
+    GORT_TSAN_IGNORE_END();
     if (renewed) {
         madvise(addr, size, MADV_NOHUGEPAGE); /* as gort__os_vm_small: mappings that agree become one */
         if (!guard_install_works)
@@ -210,7 +214,7 @@ void gort__vm_init(void)
 {
     int saved = errno;
     guard_install_works = !gort__os_force.no_guard_install && probe_guard_install();
-    many_works = probe_many();
+    many_works = !gort__os_force.no_guard_install && probe_many();
     long maps = gort__os_number_in("/proc/sys/vm/max_map_count");
     gort__store(&guard_budget, (maps > 0 ? maps : 65530) / 8 * 3, RELAXED);
     errno = saved;
