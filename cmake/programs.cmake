@@ -7,8 +7,11 @@
 #    * Build: standalone           does not link libgort (it includes the sources it tests)
 #    * Build: shared               links libgort.so instead of libgort.a
 #    * Build: -DQUEUE=4 ...        extra compiler flags
+#    * Build: faults               calls of the kernel can be made to fail (tests/lib/fault.h)
 #    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
 # The words may be combined on that one line.
+
+include(cmake/faults.cmake)
 
 # gort_program(target source...): a program with our flags, next to its siblings in the build tree.
 function(gort_program target)
@@ -56,12 +59,14 @@ function(gort_test dir source)
             if(NOT GORT_STATIC_PROGRAMS)
                 set(library gort)
             endif()
+        elseif(word STREQUAL "faults")
+            gort_wrap_calls(${target})
         elseif(word MATCHES "^pkg:(.+)")
             gort_link_package(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, pkg:NAME or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, pkg:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})

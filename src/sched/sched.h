@@ -201,6 +201,7 @@ struct gort__sched {
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
     bool spare_coming;         /* an M without work is being made */
+    bool starved;              /* there was no memory for an M: the keeper tries again; guarded by lock */
     int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
     struct gort__p *idle_ps;   /* last idle first */
     struct gort__m *idle_ms;   /* last idle first */
