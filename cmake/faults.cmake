@@ -14,6 +14,10 @@ set(GORT_FAULT_CALLS
     read write readv writev preadv2 pwritev2 recv send recvfrom sendto recvmsg sendmsg sendfile)
 
 function(gort_wrap_calls target)
-    list(TRANSFORM GORT_FAULT_CALLS PREPEND "LINKER:--wrap=" OUTPUT_VARIABLE wraps)
+    set(calls ${GORT_FAULT_CALLS})
+    if(GORT_SANITIZE MATCHES "thread") # it makes these itself, for each thread, and cannot do without
+        list(REMOVE_ITEM calls pthread_key_create pthread_setspecific pthread_atfork)
+    endif()
+    list(TRANSFORM calls PREPEND "LINKER:--wrap=" OUTPUT_VARIABLE wraps)
     target_link_options(${target} PRIVATE ${wraps})
 endfunction()

@@ -4,7 +4,8 @@
  *
  * Why --wrap and not a library that is loaded first: it works in static programs and below the sanitizers' own
  * interceptors, and it touches the calls of our objects only, not those that the C library makes for itself.
- * A test calls most of these too: it turns the faults off before it looks.
+ * A test calls most of these too: it turns the faults off before it looks. Compiled without sanitizers, which may call these
+ * before they are ready.
  */
 #include "fault.h"
 
@@ -172,6 +173,11 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(
     return fails(FAULT_THREAD) ? errors[FAULT_THREAD] : __real_pthread_create(thread, attr, fn, arg);
 }
 
+/* These three are not wrapped under TSan. */
+__attribute__((weak)) int __real_pthread_key_create(pthread_key_t *, void (*)(void *));
+__attribute__((weak)) int __real_pthread_setspecific(pthread_key_t, const void *);
+__attribute__((weak)) int __real_pthread_atfork(void (*)(void), void (*)(void), void (*)(void));
+
 WRAP(int, pthread_key_create, pthread_key_t *key, void (*fn)(void *))
 {
     return fails(FAULT_KEY) ? errors[FAULT_KEY] : __real_pthread_key_create(key, fn);
@@ -189,7 +195,7 @@ WRAP(int, pthread_atfork, void (*before)(void), void (*parent)(void), void (*chi
 
 long __real_syscall(long, ...);
 long __wrap_syscall(long, ...);
-__attribute__((no_sanitize("address", "thread"))) long __wrap_syscall(long number, ...)
+long __wrap_syscall(long number, ...)
 {
     long a[6];
     va_list args;
