@@ -39,6 +39,8 @@ struct bench {
 };
 
 #define BENCH_MAX_SAMPLES 100
+#define BENCH_MAX_ROUNDS                                                                                     \
+    1000000000 /* a row that measures once and repeats its figure takes no time after that */
 
 static inline void bench_die(const char *what, int err)
 {
@@ -103,11 +105,11 @@ static inline int bench_goroutine(void *arg)
     double goal = b->ms * 1e6, per_op[BENCH_MAX_SAMPLES];
     long rounds = 1; /* the search for the right n is the warm-up */
     double wall = bench_once(b, b->unit, &per_op[0]);
-    while (wall < goal / 2) {
+    while (wall < goal / 2 && rounds < BENCH_MAX_ROUNDS) {
         rounds = (long)((double)rounds * bench_clamp(goal * 0.75 / bench_clamp(wall, 1, goal), 2, 100)) + 1;
         wall = bench_once(b, rounds * b->unit, &per_op[0]);
     }
-    long n = (long)bench_clamp((double)rounds * goal / wall, 1, 1e15) * b->unit;
+    long n = (long)bench_clamp((double)rounds * goal / wall, 1, BENCH_MAX_ROUNDS) * b->unit;
     for (int i = 0; i < b->k; i++)
         bench_once(b, n, &per_op[i]);
     bench_sort(per_op, b->k);

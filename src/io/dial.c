@@ -22,7 +22,6 @@
 
 #define HEAD_START (250 * GORT_MS)
 #define LOCAL      300
-#define FULL       (1 * GORT_MS) /* between tries to connect to a unix socket whose backlog is full */
 
 struct dial {
     const gort_net_options *options;
@@ -55,12 +54,12 @@ static ssize_t call_connect(struct gort__io *io)
     return errno == ENOTCONN ? -EAGAIN : -errno; /* woken for nothing */
 }
 
-/* A unix socket whose backlog is full says -EAGAIN and no event will tell: look again, soon. */
-static int unix_pause(int64_t deadline)
+/* A unix socket whose backlog is full says -EAGAIN and no event will tell: look again, soon at first. */
+static int unix_pause(int64_t deadline, uint32_t *tries)
 {
     struct gort__m *m = gort__enter();
     int err = gort__wait_refused(m, deadline, false, "gort_dial");
-    int64_t soon = gort__os_now() + FULL;
+    int64_t soon = gort__os_now() + gort__io_pause(tries);
     if (!err)
         err = gort__wait_alone(&m, soon < deadline ? soon : deadline, GORT_WAIT_IO_CONNECT);
     if (m)
@@ -82,7 +81,7 @@ static int connect_to(int fd, const struct gort__addr *addr, bool is_unix, int64
         if (is_unix) {
             int err = connect(fd, io.addr, io.to_len) == 0 ? 0 : -errno;
             if (err == -EAGAIN)
-                err = unix_pause(deadline);
+                err = unix_pause(deadline, &io.tries);
             else if (err != -EINTR)
                 return err;
             if (err && err != -EINTR)

@@ -49,6 +49,7 @@ struct gort__io {
 
     struct gort__fd *f; /* set by gort__io_begin */
     uint32_t generation, kind;
+    uint32_t tries; /* pauses so far (gort__io_pause) */
 
     /* Arguments of the various calls. */
     struct iovec one;
@@ -85,6 +86,8 @@ void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list);
 /* --- wait.c --- */
 /* Waits for an event later than seq. 0: try again; -EPERM: the fd never waits; -errno. */
 int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq);
+/* How long to wait before the next try where no event will tell, in ns: longer each time. */
+int64_t gort__io_pause(uint32_t *tries);
 /* The operation is over: lets the next one that waits for the same have a look. */
 void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d);
 /* The right to write: one at a time, in order. 0 or -errno. */

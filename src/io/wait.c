@@ -12,7 +12,8 @@
 #include "base/fatal.h"
 #include "io/io.h"
 
-#define FULL_PEER INT64_C(1000000) /* ns between tries to send to a full unix datagram socket */
+#define PAUSE_FIRST INT64_C(125000) /* ns between tries where no event will tell; */
+#define PAUSE_TIMES 8               /* each twice as long as the one before, so often: 16 ms at most */
 
 static void lock_fd(void *f)
 {
@@ -31,11 +32,25 @@ static int64_t deadline_of(const struct gort__io *io)
     return until && until < io->deadline ? until : io->deadline;
 }
 
-/* An unconnected unix datagram socket is not told when its peer has room again, so it has to look. */
+int64_t gort__io_pause(uint32_t *tries)
+{
+    uint32_t n = (*tries)++;
+    return PAUSE_FIRST << (n < PAUSE_TIMES ? n : PAUSE_TIMES - 1);
+}
+
+/*
+ * A unix datagram socket is told when the peer that it is connected to has room again. When the peer is another one,
+ * named with each message, nobody tells it and it has to look.
+ */
 static bool must_look(const struct gort__io *io)
 {
     const uint32_t both = GORT__FD_UNIX | GORT__FD_DGRAM;
-    return io->dir == GORT__DIR_WRITE && (io->kind & both) == both;
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    if (io->dir != GORT__DIR_WRITE || (io->kind & both) != both)
+        return false;
+    return io->addr || (io->msg && io->msg->msg_name) ||
+           getpeername(io->fd, (struct sockaddr *)(void *)&peer, &len) != 0;
 }
 
 int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
@@ -62,8 +77,10 @@ int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
     struct gort__wait how = {f, lock_fd, unlock_fd, deadline_of(io), io->reason, false};
     int64_t until = how.deadline;
     bool look = must_look(io);
-    if (look && gort__os_now() + FULL_PEER < until)
-        how.deadline = gort__os_now() + FULL_PEER;
+    if (look) {
+        int64_t next = gort__os_now() + gort__io_pause(&io->tries);
+        how.deadline = next < until ? next : until;
+    }
     gort__duty_notice_fd(*m);
     err = gort__wait_shared_park(m, &how);
     if (err) {

@@ -94,6 +94,11 @@ void gort__poll_done(uint32_t waits)
     gort__sub(&gort__poll_waits, waits, RELEASE); /* pairs with gort__poll_pending */
 }
 
+bool gort__fd_watched(const struct gort__fd *f)
+{
+    return gort__load(&f->epoch, RELAXED) == gort__poll_epoch;
+}
+
 bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq)
 {
     /* seq was read with ACQUIRE before: who sees an event in it sees what is odd about it. */

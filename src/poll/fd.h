@@ -98,6 +98,8 @@ static inline void gort__fd_set_dry(struct gort__fd *f, uint32_t seq)
 }
 
 bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq);
+/* Whether the poller watches it already. Without the lock: it may have begun or ended to do so right now. */
+bool gort__fd_watched(const struct gort__fd *f);
 
 /* All of these with the lock held. */
 

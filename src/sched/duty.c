@@ -24,17 +24,15 @@
  * Leaving. The one on duty leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an idle P
  * itself when something is due; without an idle P it fires what is due all the same, for the global queue.
  * It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait for: if it does not
- * come back at once, it wakes an M for the duty, if there is an idle P. A spinning one does that when it finds work.
+ * come back at once, it wakes an M for the duty, if there is an idle P.
  *
  * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
  * more than all else. So the one on duty then wakes at most every CROWD_EVERY: they come up to that much late, never
  * early, and a timer that is not in a crowd is not delayed at all. Nor does it wake another one for the duty: it will be
- * back soon, and if it is not, the watch fires what is due.
+ * back soon, and if it is not, sysmon fires what is due.
  *
- * The watch. When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
- * call. So a thread without a P (the keeper) wakes up GRACE after the first timer and fires what is due still.
- * It publishes watch_until as poll_until is above, and a setter wakes it only for a timer that lies
- * more than GRACE before: a storm of short sleeps costs it one wake-up in GRACE, not one a sleep.
+ * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a call:
+ * then sysmon does.
  *
  * tests/model/idle.c explores both rules and the change of duty.
  * Invariants: (1) sched.poll_m is the one on duty, from before it sleeps until it has left the poller; (2) one at a
@@ -60,7 +58,7 @@ bool gort__duty_wanted(void)
 void gort__duty_notice(struct gort__m *m, int64_t when)
 {
     struct gort__sched *s = &gort__sched;
-    gort__fence(SEQ_CST); /* pairs with announce, gort__watch_publish and idle.c */
+    gort__fence(SEQ_CST); /* pairs with announce and idle.c */
     int64_t until = gort__load(&s->poll_until, RELAXED);
     if (until) {
         if (when < until && (!m->p || gort__load(&s->idle_count, RELAXED)))
@@ -68,9 +66,8 @@ void gort__duty_notice(struct gort__m *m, int64_t when)
     } else if (!m->p || m->g != &m->g0) {
         gort__wake_if_idle();
     }
-    int64_t watch = gort__load(&s->watch_until, RELAXED);
-    if (watch && when < watch - GORT_WATCH_GRACE)
-        gort__keeper_wake();
+    if (!m->p)
+        gort__sysmon_poke(); /* perhaps it sees to timers, and sleeps past this one */
 }
 
 void gort__duty_notice_fd(struct gort__m *m)
@@ -79,14 +76,6 @@ void gort__duty_notice_fd(struct gort__m *m)
         SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for somebody on duty */
     if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
         gort__wake_if_idle();
-}
-
-bool gort__watch_publish(int64_t next, int64_t until)
-{
-    struct gort__sched *s = &gort__sched;
-    gort__xchg(&s->watch_until, until, SEQ_CST); /* pairs with gort__duty_notice */
-    gort__arch_fence_after_rmw();
-    return gort__timer_next() >= next;
 }
 
 bool gort__duty_take_locked(struct gort__m *m)
@@ -132,8 +121,9 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
     return work;
 }
 
-/* Is not on duty any more; with a P if there is one for it. alone: and does not see to it that another one is. */
-static void leave(struct gort__m *m, bool work, bool alone)
+/* Is not on duty any more; with a P if there is one for it. It does not count as spinning: it has something to do, and
+ * whoever has more wakes another M in any case. */
+static void leave(struct gort__m *m, bool work)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = NULL;
@@ -157,9 +147,6 @@ static void leave(struct gort__m *m, bool work, bool alone)
     if (handed) {
         gort__m_sleep(m);
         gort__m_take_next_p(m);
-    } else if (p && !alone) {
-        m->spinning = true;
-        gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
     }
 }
 
@@ -167,11 +154,11 @@ void gort__duty(struct gort__m *m)
 {
     struct gort__glist got = {0};
     bool work = sleep_in_poller(m, &got), alone = gort__timer_crowd() && !gort__poll_pending();
-    leave(m, work, alone);
+    leave(m, work);
     if (work && !gort__load(&m->quit, RELAXED))
         gort__timer_run(m, gort__os_now());
     if (got.n)
         gort__ready_list(m, got);
-    if (m->p && !m->spinning && !alone && gort__duty_wanted()) /* after the fence of sleep_in_poller */
+    if (m->p && !alone && gort__duty_wanted()) /* after the fence of sleep_in_poller */
         gort__wake_if_idle();
 }

@@ -26,11 +26,6 @@ void gort__keeper_wake_locked(void)
     gort__os_futex_wake(&gort__sched.keeper_word, 1);
 }
 
-void gort__keeper_wake(void)
-{
-    gort__keeper_wake_locked(); /* needs no lock: the keeper looks at everything after it woke */
-}
-
 void gort__deadlock_check_locked(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -194,19 +189,13 @@ void gort__keeper_loop(void)
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->creating = false;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-        int64_t next = gort__timer_watch();
-        int64_t until = next > INT64_MAX - GORT_WATCH_GRACE ? INT64_MAX : next + GORT_WATCH_GRACE;
-        int64_t shrink_at = gort__shrink(gort__os_now());
-        if (until > shrink_at)
-            until = shrink_at;
+        int64_t until = gort__shrink(gort__os_now());
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;
         if (until > look_at)
             until = look_at;
-        if (gort__watch_publish(next, until))
-            gort__os_futex_wait(&s->keeper_word, seen, until);
-        gort__store(&s->watch_until, 0, RELAXED); /* awake: it looks before it sleeps again */
+        gort__os_futex_wait(&s->keeper_word, seen, until);
         if (created && gort__os_now() >= limits_at) {
             follow_limits();
             limits_at = gort__os_now() + LIMITS_EVERY;

@@ -23,7 +23,7 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
-        gort__sysmon_poke();
+        gort__sysmon_rouse();
     }
     return p;
 }

@@ -186,11 +186,11 @@ struct gort__sched {
     bool sysmon_on;                        /* it has a thread; written by the keeper under lock */
     uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
     uint32_t sysmon_word;                  /* changes when it must look; futex */
+    bool sysmon_hurry;                     /* something may be over in microseconds; atomic */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 
     /* Waiting for fds and timers: duty.c. */
     int64_t poll_until GORT_ALIGNED_LINE; /* when the one on duty wakes; 0: nobody is; atomic */
-    int64_t watch_until;                  /* when the watch wakes; 0: it is awake; atomic */
     int64_t polled_at;                    /* when somebody last looked for ready fds; atomic */
 
     /* Guarded by lock. */
@@ -367,16 +367,20 @@ void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look 
 void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
 void gort__sysmon_stop(void);
-void gort__sysmon_poke_slow(void);
-static inline void gort__sysmon_poke(void) /* there may be something for it to do */
+void gort__sysmon_poke_slow(bool hurry);
+static inline void gort__sysmon_poke(void) /* there may be something for it to do soon */
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_deep, RELAXED)))
-        gort__sysmon_poke_slow();
+        gort__sysmon_poke_slow(true);
+}
+static inline void gort__sysmon_rouse(void) /* not all Ps are idle any more */
+{
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_deep, RELAXED) == 2))
+        gort__sysmon_poke_slow(false);
 }
 
 /* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
-#define GORT_WATCH_GRACE INT64_C(4000000) /* ns that Ps have for firing a timer before the watch does */
-int gort__netpoll_open(void);             /* 0 or -errno */
+int gort__netpoll_open(void); /* 0 or -errno */
 /* Readies those whose fds are ready; deadline as in poll.h. How many. m NULL or without a P: for the global queue. */
 uint32_t gort__netpoll(struct gort__m *m, int64_t deadline);
 struct gort__glist gort__netpoll_look(int64_t deadline); /* the same, but the caller readies them */
@@ -387,8 +391,6 @@ void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P
 bool gort__duty_wanted(void);
 void gort__duty_notice(struct gort__m *m,
                        int64_t when); /* a timer became the first of its heap; after its unlock */
-/* The watch, before it sleeps: false: there is an earlier timer than next. */
-bool gort__watch_publish(int64_t next, int64_t until);
 
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
@@ -427,7 +429,6 @@ char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; 
 
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */
 void gort__keeper_wake_locked(void);
-void gort__keeper_wake(void);
 void gort__keeper_loop(void);
 void gort__deadlock_check_locked(void);
 

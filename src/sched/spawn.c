@@ -280,6 +280,15 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
     return g;
 }
 
+/* It has a number and is one of the goroutines. */
+static inline void count_in(struct gort__p *p, struct gort__g *g)
+{
+    if (GORT_UNLIKELY(p->next_id == p->end_id))
+        more_ids(p);
+    gort__store(&g->id, p->next_id++, RELAXED);
+    gort__store(&p->spawned, p->spawned + 1, RELAXED);
+}
+
 /* Into a queue: from now on it may run and end at any moment. */
 static inline void publish(struct gort__m *m, struct gort__g *g)
 {
@@ -289,10 +298,7 @@ static inline void publish(struct gort__m *m, struct gort__g *g)
         publish_plain(g);
         return;
     }
-    if (GORT_UNLIKELY(p->next_id == p->end_id))
-        more_ids(p);
-    gort__store(&g->id, p->next_id++, RELAXED);
-    gort__store(&p->spawned, p->spawned + 1, RELAXED);
+    count_in(p, g);
     gort__p_put_next(p, g);
 }
 
@@ -335,6 +341,25 @@ int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]
     gort__g_flag_on(g, GORT_G_CLEANUP);
     publish(m, g);
     return 0;
+}
+
+struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t arg, enum gort__reason reason)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *g = prepare(m, fn, &arg, 1);
+    if (!g)
+        return NULL;
+    gort__store(&g->reason, (uint8_t)reason, RELAXED);
+    gort__g_set(g, GORT_G_WAITING);
+    if (GORT_LIKELY(m->p != NULL)) {
+        count_in(m->p, g);
+        return g;
+    }
+    g->id = gort__add(&s->ids, 1, RELAXED);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->plain_spawned, s->plain_spawned + 1, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return g;
 }
 
 /* A record that was taken but never started. */

@@ -11,8 +11,8 @@
 #define TO(s) (1u << GORT_G_##s)
 
 static const uint16_t edges[GORT_G_STATES] = {
-    [GORT_G_IDLE] = TO(RUNNABLE),    /* started */
-    [GORT_G_RUNNABLE] = TO(RUNNING), /* picked */
+    [GORT_G_IDLE] = TO(RUNNABLE) | TO(WAITING), /* started, now or when it is readied */
+    [GORT_G_RUNNABLE] = TO(RUNNING),            /* picked */
     [GORT_G_RUNNING] = TO(RUNNABLE) | TO(WAITING) | TO(SYSCALL) | TO(DETACHED) | TO(PREEMPTED) | TO(DEAD),
     [GORT_G_SYSCALL] = TO(RUNNING) | TO(RUNNABLE) | TO(DETACHED) |
                        TO(PREEMPTED),               /* back; queued; just announced */

@@ -10,7 +10,10 @@
  *                                                            has not slept since the slice began
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while somebody waits. While no P goes on it also sees to timers and fds. When all Ps are idle it sleeps until one is not.
+ * most while somebody waits. While no P goes on it also sees to timers and fds, and to timers that are long overdue
+ * because whoever was on duty has found something else to do.
+ * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
+ * little every millisecond would pay more for waking it each time than for what it does.
  * Threads: one; poke by anybody.
  */
 #include <errno.h>
@@ -19,27 +22,33 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define US             INT64_C(1000)
-#define MS             INT64_C(1000000)
-#define TICK_MIN       (20 * US)
-#define TICK_WAITING   (1 * MS)
-#define TICK_MAX       (10 * MS)
-#define PATIENT_ROUNDS 50 /* rounds without anything to do before ticks grow */
-#define SLICE          (10 * MS)
-#define SLICE_MAX      (100 * MS)
-#define SLICE_WOKEN    (1 * MS)
-#define ASK_AGAIN      (10 * MS)
-#define HOG_CPU        (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
+#define US           INT64_C(1000)
+#define MS           INT64_C(1000000)
+#define TICK_MIN     (20 * US)
+#define TICK_WAITING (1 * MS)
+#define TICK_MAX     (10 * MS)
+#define QUIET_ROUNDS 50 /* without anything to do before ticks grow */
+#define SLICE        (10 * MS)
+#define SLICE_MAX    (100 * MS)
+#define SLICE_WOKEN  (1 * MS)
+#define OVERDUE      (4 * MS) /* a timer, while a P is idle */
+#define POLL_LATE    (1 * MS)
+#define ASK_AGAIN    (10 * MS)
+#define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
     uintptr_t thread;
-    bool quit; /* atomic */
+    bool quit;    /* atomic */
+    int64_t tick; /* how long it sleeps; owned by the thread, as quiet */
+    int quiet;    /* rounds without anything to do */
 } mon;
 
-void gort__sysmon_poke_slow(void)
+void gort__sysmon_poke_slow(bool hurry)
 {
     struct gort__sched *s = &gort__sched;
+    if (hurry)
+        gort__store(&s->sysmon_hurry, true, RELAXED);
     gort__store(&s->sysmon_deep, 0, RELAXED);
     gort__add(&s->sysmon_word, 1, RELEASE); /* pairs with the loop */
     gort__os_futex_wake(&s->sysmon_word, 1);
@@ -140,13 +149,15 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
-/* True: something was done. *stuck becomes false when its P has gone on to another time slice. */
-static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck)
+/* True: something was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
+ * if it was at work since the last look. */
+static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
 {
     struct gort__watch *w = &p->watch;
     struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
     uint32_t slice = gort__load(&p->slice, RELAXED);
     uint64_t switches = gort__load(&p->switches, RELAXED);
+    *moved |= m || m != w->m || slice != w->slice;
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now, .cpu = -1};
         if (m)
@@ -167,10 +178,12 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* No P is idle, and none has gone on since the last tick: timers and fds are left to us. True: something was ready. */
+/* Timers and fds are left to us. A P that is in one long system call of its own is not stuck yet: fds have some time.
+ * True: something was ready. */
 static bool see_to_events(int64_t now)
 {
-    bool did = gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
+    bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
+    bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
     if (gort__timer_next() <= now) {
         gort__timer_watch();
         did = true;
@@ -178,7 +191,7 @@ static bool see_to_events(int64_t now)
     return did;
 }
 
-/* All Ps are idle: sleeps until one is not. */
+/* All Ps are idle. Whoever takes one from now on wakes us. */
 static bool all_idle(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -190,50 +203,72 @@ static bool all_idle(void)
     return idle;
 }
 
-static void loop(void *unused)
+/* The length of the tick after one in which something was done, or not. */
+static void adapt(bool busy, bool somebody_waits)
+{
+    if (busy) {
+        mon.tick = TICK_MIN;
+        mon.quiet = 0;
+    } else if (mon.tick > TICK_MIN || ++mon.quiet > QUIET_ROUNDS) {
+        mon.tick *= 2;
+    }
+    int64_t most = somebody_waits ? TICK_WAITING : TICK_MAX;
+    mon.tick = mon.tick < most ? mon.tick : most;
+}
+
+static void sleep_until(int64_t until, uint32_t seen)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t tick = TICK_MIN;
-    int rounds = 0;
+    gort__os_futex_wait(&s->sysmon_word, seen, until);
+    gort__store(&s->sysmon_deep, 0, RELAXED);
+    if (gort__load(&s->sysmon_hurry, RELAXED)) {
+        gort__store(&s->sysmon_hurry, false, RELAXED);
+        adapt(true, false);
+    } else if (until == INT64_MAX) {
+        mon.tick = TICK_WAITING / 2;
+    }
+}
+
+/* One look at everything. */
+static void look_around(uint32_t seen)
+{
+    struct gort__sched *s = &gort__sched;
+    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p, moved = false;
+    int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
+    int64_t now = gort__os_now();
+    int n = gort__load(&s->procs, RELAXED);
+    for (int i = 0; i < n; i++)
+        busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
+    int64_t grace = stuck ? 0 : OVERDUE;
+    if (stuck || gort__timer_next() <= now - grace)
+        busy |= see_to_events(now);
+    adapt(busy, waiting != NOBODY || (stuck && gort__poll_pending()));
+    int64_t until = now + mon.tick, next = gort__timer_next();
+    if (next < until - grace)
+        until = next + grace > now ? next + grace : now;
+    if (!moved && all_idle())
+        until = INT64_MAX;
+    else if (mon.tick > TICK_WAITING)
+        gort__store(&s->sysmon_deep, 1, RELAXED);
+    sleep_until(until, seen);
+}
+
+static void loop(void *unused)
+{
     (void)unused;
     gort__arch_set_self(mon.m);
     mon.m->err = gort__os_errno();
     gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
     gort__os_thread_precise();
-    while (!gort__load(&mon.quit, ACQUIRE)) {                 /* pairs with gort__sysmon_stop */
-        uint32_t seen = gort__load(&s->sysmon_word, ACQUIRE); /* pairs with gort__sysmon_poke_slow */
-        bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p;
-        int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
-        int64_t now = gort__os_now();
-        int n = gort__load(&s->procs, RELAXED);
-        for (int i = 0; i < n; i++)
-            busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck); /* pairs with proc.c */
-        if (stuck)
-            busy |= see_to_events(now);
-        rounds = busy ? 0 : rounds + 1;
-        if (busy)
-            tick = TICK_MIN;
-        else if (rounds > PATIENT_ROUNDS && tick < TICK_MAX)
-            tick *= 2;
-        if ((waiting != NOBODY || (stuck && gort__poll_pending())) && tick > TICK_WAITING)
-            tick = TICK_WAITING;
-        if (tick > TICK_MAX)
-            tick = TICK_MAX;
-        int64_t until = now + tick, next = gort__timer_next();
-        if (stuck && next < until)
-            until = next > now ? next : now;
-        if (all_idle())
-            until = INT64_MAX, tick = TICK_MIN, rounds = 0;
-        else if (tick > TICK_WAITING)
-            gort__store(&s->sysmon_deep, 1, RELAXED);
-        gort__os_futex_wait(&s->sysmon_word, seen, until);
-        gort__store(&s->sysmon_deep, 0, RELAXED);
-    }
+    while (!gort__load(&mon.quit, ACQUIRE))                         /* pairs with gort__sysmon_stop */
+        look_around(gort__load(&gort__sched.sysmon_word, ACQUIRE)); /* pairs with gort__sysmon_poke_slow */
 }
 
 int gort__sysmon_start(void)
 {
     mon.quit = false;
+    mon.tick = TICK_MIN;
+    mon.quiet = 0;
     mon.m = gort__m_make(true);
     if (!mon.m)
         return -ENOMEM;
@@ -254,7 +289,7 @@ void gort__sysmon_stop(void)
     if (!gort__sched.sysmon_on)
         return;
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
-    gort__sysmon_poke_slow();
+    gort__sysmon_poke_slow(true);
     gort__os_thread_join(mon.thread);
     gort__m_destroy(mon.m);
 }

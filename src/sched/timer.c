@@ -5,12 +5,12 @@
  * Why: setting and taking back are the common operations, firing is rare: most deadlines are not reached. So a timer
  * goes to the heap of the P that sets it, whose lock nobody else wants; threads without a P use that of P 0.
  * Taking back only marks (lazy deletion): finding the entry in the middle would need back-pointers, and sifting would
- * then write to a cold timer at each step. For the same reason setting to a later time only notes it; the entry stays
- * where it is and is put right when it comes up. An earlier time is a new entry.
+ * then write to a cold timer at each step. For the same reason the owner of a movable one just writes a later time where
+ * the heap can read it; the entry stays where it is and is put right when it comes up. An earlier time is a new entry.
  * Four children a node make the heap half as deep as two, and a node's children share a line.
  *
  *     struct gort__timer (a stack, an object)      node (slab)                      entry of the heap
- *         node, seq, run            ------------>  when, fn, arg, seq, state  <---  when, node
+ *         node, seq, run            ------------>  at, fn, arg, seq, state  <-----  when, node
  *
  * Lifetime. The heap knows nodes only, never the caller's struct, so that may be gone right after it was taken back.
  * A node belongs to one heap for ever: it goes from its free list to its entries and back, always under its lock,
@@ -28,7 +28,7 @@
  * Only the monotonic clock is asked (gort__os_now): setting the wall clock changes nothing, and time in suspend does
  * not count.
  *
- * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= node->when; (3) the first entry is not
+ * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= *node->at; (3) the first entry is not
  * dead and its time is right, so `first` wakes nobody for nothing; (4) at most a quarter of the entries (and 64) are
  * dead; (5) live is the number of PENDING nodes. In debug builds sweeping checks (1).
  * Threads: set, del and fire by anybody inside, in parallel.
@@ -49,7 +49,8 @@
 enum { FREE, PENDING, FIRING, DEAD };
 
 struct gort__timer_node {
-    int64_t when; /* guarded by heap->lock, as all but seq and heap */
+    const int64_t *
+        at; /* where its time may be moved to later; NULL: it stays. Guarded by heap->lock, as all but seq and heap */
     void (*fn)(void *);
     union {
         void *arg;
@@ -159,6 +160,12 @@ static void node_put(struct gort__heap *h, struct gort__timer_node *node)
     gort__store(&node->seq, node->seq + 1, RELEASE); /* pairs with take_back */
 }
 
+/* When the timer of an entry that is not dead is due. The memory at `at` is its owner's, who takes it back first. */
+static int64_t due(const struct gort__timer_entry *e)
+{
+    return e->node->at ? gort__load(e->node->at, RELAXED) : e->when;
+}
+
 static void pop(struct gort__heap *h)
 {
     struct gort__timer_entry last = h->entry[--h->n];
@@ -175,11 +182,12 @@ static void settle(struct gort__heap *h)
             pop(h);
             node_put(h, e.node);
             h->dead--;
-        } else if (e.node->when > e.when) {
-            sift_down(h, 0, (struct gort__timer_entry){e.node->when, e.node});
-        } else {
-            break;
+            continue;
         }
+        int64_t when = due(&e);
+        if (when <= e.when)
+            break;
+        sift_down(h, 0, (struct gort__timer_entry){when, e.node});
     }
     gort__store(&h->first, h->n ? h->entry[0].when : INT64_MAX,
                 RELEASE); /* pairs with the second look of duty.c */
@@ -194,7 +202,7 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
         if (node->state == DEAD)
             node_put(h, node);
         else
-            h->entry[n++] = (struct gort__timer_entry){node->when, node};
+            h->entry[n++] = (struct gort__timer_entry){due(&h->entry[i]), node};
     }
     h->n = n;
     h->dead = 0;
@@ -237,7 +245,7 @@ static GORT_COLD struct gort__timer_node *place_elsewhere(const struct gort__hea
     return NULL;
 }
 
-int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg)
+static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *), void *arg)
 {
     struct gort__m *m = gort__m_self();
     struct gort__p *p = m->p ? m->p
@@ -255,7 +263,7 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
             return -ENOMEM;
         h = node->heap;
     }
-    node->when = when;
+    node->at = at;
     node->fn = fn;
     node->arg = arg;
     node->state = PENDING;
@@ -269,6 +277,16 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
     if (first)
         gort__duty_notice(m, when);
     return 0;
+}
+
+int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg)
+{
+    return set(t, when, NULL, fn, arg);
+}
+
+int gort__timer_set_movable(struct gort__timer *t, const int64_t *at, void (*fn)(void *), void *arg)
+{
+    return set(t, *at, at, fn, arg);
 }
 
 /* A pending timer's node is not wanted any more. Called with the lock held. */
@@ -341,22 +359,6 @@ void gort__timer_del(struct gort__timer *t)
         gort__os_thread_yield();
     if (entered)
         gort__leave(entered);
-}
-
-bool gort__timer_later(struct gort__timer *t, int64_t when)
-{
-    struct gort__timer_node *node = lock_node(t);
-    if (!node)
-        return false;
-    struct gort__heap *h = node->heap;
-    bool can = node->state == PENDING && when >= node->when;
-    if (can) {
-        node->when = when;
-        if (h->entry[0].node == node)
-            settle(h);
-    }
-    unlock(h);
-    return can;
 }
 
 /* --- firing ------------------------------------------------------------------------------------ */
@@ -463,15 +465,13 @@ bool gort__timer_crowd(void)
     return false;
 }
 
-int64_t gort__timer_watch(void)
+void gort__timer_watch(void)
 {
-    int64_t next = gort__timer_next();
-    if (next == INT64_MAX || !gort__timer_run(gort__m_self(), gort__os_now()))
-        return next;
+    if (!gort__timer_run(gort__m_self(), gort__os_now()))
+        return;
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__deadlock_check_locked(); /* they may have been what others did not want to give up for */
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
-    return gort__timer_next();
 }
 
 /*

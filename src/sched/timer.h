@@ -24,14 +24,15 @@ struct gort__timer {
  * else has claimed it. The timer is not pending. 0 or -ENOMEM. Inside, in a run.
  */
 int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg);
+/* The same for the time in *at, which the owner may move to later (atomically) until the timer is taken back or fn runs.
+ * That is never missed, but fn may be called for a time that has just been moved. */
+int gort__timer_set_movable(struct gort__timer *t, const int64_t *at, void (*fn)(void *), void *arg);
 /* Takes it back. When it returns fn is not running and will not be called. Any thread; not from fn. */
 void gort__timer_del(struct gort__timer *t);
 /* The same without waiting for a call that is under way. True: fn will not be called. Inside. */
 bool gort__timer_cancel(struct gort__timer *t);
-/* Sets a pending one to a later time. False: it is not pending, or that is earlier; nothing has changed. Inside. */
-bool gort__timer_later(struct gort__timer *t, int64_t when);
 
-/* --- for the search for work (find.c, duty.c) and the watch ------------------------------------ */
+/* --- for the search for work (find.c, duty.c) and sysmon ---------------------------------------- */
 
 struct gort__timer_entry {
     int64_t when;
@@ -57,8 +58,8 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now);
 int64_t gort__timer_next(void);
 /* So many are pending on some P that waking for each of them would cost too much. */
 bool gort__timer_crowd(void);
-/* For a thread without a P that sees to timers when no P does: fires whatever is due, returns gort__timer_next(). */
-int64_t gort__timer_watch(void);
+/* Fires whatever is due, for a thread without a P. */
+void gort__timer_watch(void);
 /* How many are pending or just fired. Exact when no goroutine runs. */
 uint32_t gort__timer_count(void);
 /* A new P's heap; the end of a run, which forgets all. */

@@ -143,5 +143,7 @@ int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args,
                      void (*done)(void *), void *done_arg);
 /* The same with two words and a block (gort__block_get of args[1] bytes) that lives until fn returns. */
 int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block);
+/* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory. Inside. */
+struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t arg, enum gort__reason reason);
 
 #endif

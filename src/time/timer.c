@@ -33,10 +33,11 @@ struct gort_timer {
     uint32_t refs;          /* atomic, written under lock */
     int state;
     uint32_t turn;
-    uint32_t calls;  /* that are running now */
-    uint64_t caller; /* the goroutine of the last of them */
+    int64_t when; /* atomic: the heap reads it without the lock */
+    int64_t period;
     uint64_t run;    /* in which it was started */
-    int64_t when, period;
+    uint64_t caller; /* the goroutine of the last call */
+    uint32_t calls;  /* that are running now */
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
@@ -82,7 +83,7 @@ static bool try_arm_locked(gort_timer *t)
 {
     t->state = PENDING;
     refer(t, 1);
-    if (GORT_LIKELY(!gort__timer_set(&t->heap, t->when, fire, t)))
+    if (GORT_LIKELY(!gort__timer_set_movable(&t->heap, &t->when, fire, t)))
         return true;
     t->state = IDLE;
     refer(t, -1);
@@ -142,11 +143,13 @@ static void fire(void *arg)
 {
     gort_timer *t = arg;
     lock(t);
-    if (t->state == PENDING && gort__os_now() >= t->when) { /* else it was stopped or set anew just now */
+    if (t->state == PENDING) { /* else it was stopped just now */
         uintptr_t args[2] = {(uintptr_t)t, t->turn};
-        if (gort__timer_cancel(&t->heap)) /* set anew, and that is due as well */
+        if (gort__timer_cancel(&t->heap)) /* it was set anew just now */
             refer(t, -1);
-        if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
+        if (gort__os_now() < t->when) { /* set anew, or moved */
+            arm_locked(t);
+        } else if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
             advance_locked(t);
             arm_locked(t);
         } else {
@@ -214,10 +217,12 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
     int64_t when = gort_in(first > 0 ? first : 0);
     lock(t);
     t->period = period > 0 ? period : 0;
-    t->when = when;
     bool active = t->state != IDLE;
-    if (t->state != PENDING || !m || !gort__timer_later(&t->heap, when)) {
+    if (t->state == PENDING && m && when >= t->when) {
+        gort__store(&t->when, when, RELAXED); /* the heap, or fire, sees it in time */
+    } else {
         cancel_locked(m, t);
+        t->when = when;
         if (m) /* else no run is on to be called in */
             arm_locked(t);
     }

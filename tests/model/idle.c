@@ -29,7 +29,6 @@
 #pragma weak gort__os_altstack_set
 #pragma weak gort__os_errno
 #pragma weak gort__os_fence_heavy
-#pragma weak gort__keeper_wake
 #pragma weak gort__os_nap
 #pragma weak gort__poll_open
 #pragma weak gort__timer_heap_init

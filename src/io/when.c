@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * when.c - gort_go_when: a goroutine that begins when an fd is ready.
+ *
+ * Why: a goroutine that waits in a read needs a stack, and the smallest stack is a page. One that has not run needs none
+ * (design/0005). So a server with very many idle connections starts one for each that waits before it begins: its record
+ * stands in the queue of the fd like any other waiter's, and gets a stack when there is something to do. What the poller needs
+ * meanwhile lies in a block beside it.
+ * No deadline and no context ends the wait: both would need a timer or a place in a list each, which is what is saved here.
+ * Whatever goes wrong with the fd starts the function, whose own first call is told.
+ * Invariants: (1) the record is WAITING and armed before it is queued, so that an event may ready it at once; (2) a wait that was
+ * queued is counted until its function is about to begin.
+ * Threads: any.
+ */
+#include <poll.h>
+
+#include "base/fatal.h"
+#include "io/io.h"
+
+struct later {
+    struct gort__poll_waiter w;
+    struct gort__fd *f;
+    void (*fn)(void *);
+    void *arg;
+    enum gort__dir dir;
+    bool counted;
+};
+
+static void begin(void *block)
+{
+    struct later l = *(struct later *)block;
+    struct gort__m *m = gort__enter();
+    gort__block_put(block, sizeof l);
+    if (l.counted) {
+        gort__poll_done(1);
+        gort__io_pass(m, l.f, l.dir); /* the function may take nothing */
+    }
+    gort__leave(m);
+    l.fn(l.arg);
+}
+
+/* Whether it is ready now. */
+static bool is_ready(const struct gort__io *io, uint32_t seq)
+{
+    struct pollfd p = {.fd = io->fd, .events = io->dir == GORT__DIR_READ ? POLLIN | POLLRDHUP : POLLOUT};
+    struct gort__fd *f = io->f;
+    if (io->stream && gort__fd_is_dry(f, seq))
+        return false;
+    if (!gort__fd_hold(f, io->generation))
+        return true;
+    bool ready = poll(&p, 1, 0) != 0;
+    gort__fd_drop(f);
+    return ready;
+}
+
+/* True: it waits, and whoever ends that readies it. False: it is to begin now. fresh: nobody watched the fd, so it was not
+ * asked: to watch it now makes an event if it is ready. */
+static bool queue(struct gort__io *io, struct later *l, uint32_t seq, bool fresh)
+{
+    struct gort__fd *f = io->f;
+    struct gort__g *g = l->w.g;
+    gort__fd_lock(f);
+    if (gort__fd_generation(f) != io->generation ||
+        (fresh && gort__fd_watched(f)) || /* somebody was faster, and has perhaps taken the event */
+        gort__fd_watch(f, io->fd)) {
+        gort__fd_unlock(f);
+        return false; /* a regular file is always ready; all else its function will hear */
+    }
+    l->counted = true;
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    gort__fd_queue(f, io->dir, &l->w, false);
+    bool moved = gort__fd_moved(f, io->dir, seq);
+    if (moved) { /* the lock is held, so nobody has claimed it */
+        gort__poll_remove(&f->waiters[io->dir], &l->w);
+        gort__store(&g->wait_word, GORT_CLAIM_NONE, RELAXED);
+    }
+    gort__fd_unlock(f);
+    return !moved;
+}
+
+static int start(struct gort__m *m, struct gort__io *io, void (*fn)(void *), void *arg)
+{
+    struct later *l = gort__block_get(sizeof *l);
+    if (!l)
+        return -ENOMEM;
+    *l = (struct later){.f = io->f, .fn = fn, .arg = arg, .dir = io->dir};
+    struct gort__g *g = gort__go_later(m, (void (*)(void))begin, (uintptr_t)l, GORT_WAIT_FD);
+    if (!g) {
+        gort__block_put(l, sizeof *l);
+        return -ENOMEM;
+    }
+    l->w.g = g;
+    uint32_t seq = gort__load(&io->f->seq[io->dir], ACQUIRE); /* before the look; pairs with gort__fd_event */
+    bool fresh = !gort__fd_watched(io->f);
+    if ((fresh || !is_ready(io, seq)) && queue(io, l, seq, fresh))
+        gort__duty_notice_fd(m);
+    else
+        gort__ready(m, g);
+    return 0;
+}
+
+int gort_go_when(int fd, int what, void (*fn)(void *), void *arg)
+{
+    struct gort__io io = {.name = "gort_go_when", .fd = fd};
+    if (what != GORT_READ && what != GORT_WRITE)
+        return -EINVAL;
+    if (!fn)
+        gort__fatal("gort_go_when: NULL function");
+    io.dir = what == GORT_READ ? GORT__DIR_READ : GORT__DIR_WRITE;
+    io.stream = what == GORT_READ;
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return -ESRCH;
+    int err = gort__io_begin(&io);
+    if (!err)
+        err = start(m, &io, fn, arg);
+    gort__leave(m);
+    return err;
+}

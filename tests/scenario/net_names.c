@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net_names.c - a name server that does not answer.
+ *
+ * The process gets a network and a file system of its own, in which a thread of the test is the name server, on port 53
+ * of 127.0.0.1, and resolv.conf names it. It is silent for all names but those that begin with "known".
+ */
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+
+#include "netting.h"
+
+static atomic_long questions, beats, stop, ended, outcome;
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* Who is not root becomes it in a user namespace; where that is not allowed either there is nothing to test. */
+static void world_of_our_own(void)
+{
+    char map[64], path[64];
+    int uid = (int)getuid();
+    if (test_under_emulator())
+        SKIP("namespaces of the emulator are its own");
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET) != 0)
+            SKIP("no namespaces here");
+        snprintf(map, sizeof map, "0 %d 1", uid);
+        write_file("/proc/self/uid_map", map);
+    }
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        SKIP("no mounts here");
+    snprintf(path, sizeof path, "/tmp/gort-resolv-%d", (int)getpid());
+    write_file(path, "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n");
+    bool mounted = mount(path, "/etc/resolv.conf", NULL, MS_BIND, NULL) == 0;
+    unlink(path);
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (!mounted || fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) != 0)
+        SKIP("no resolv.conf or loopback of our own");
+    close(fd);
+}
+
+/* The answer to a question for an IPv4 address: 127.0.0.1; to any other: nothing of that kind. */
+static size_t answer(unsigned char *m, size_t n, size_t size)
+{
+    static const unsigned char record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1};
+    size_t at = 12;
+    while (at < n && m[at])
+        at += m[at] + 1u;
+    at++;
+    CHECK_LE(at + 4 + sizeof record, size);
+    bool is_a = m[at] == 0 && m[at + 1] == 1;
+    m[2] = 0x84 | (m[2] & 1); /* it is an answer, with authority */
+    m[3] = 0x80;
+    m[7] = is_a;
+    memset(m + 8, 0, 4);
+    memcpy(m + at + 4, record, sizeof record);
+    return at + 4 + (is_a ? sizeof record : 0);
+}
+
+static void *name_server(void *arg)
+{
+    unsigned char m[1024];
+    struct sockaddr_in from;
+    socklen_t len = sizeof from;
+    ssize_t n;
+    while ((n = recvfrom((int)(intptr_t)arg, m, 512, 0, (struct sockaddr *)&from, &len)) > 12) {
+        atomic_fetch_add(&questions, 1);
+        if (memcmp(m + 13, "known", 5) == 0)
+            sendto((int)(intptr_t)arg, m, answer(m, (size_t)n, sizeof m), 0, (struct sockaddr *)&from, len);
+        len = sizeof from;
+    }
+    return NULL;
+}
+
+static void beat(void)
+{
+    for (; !atomic_load(&stop); gort_sleep(GORT_MS))
+        atomic_fetch_add(&beats, 1);
+}
+
+static void asks(void)
+{
+    struct sockaddr_storage found[4];
+    atomic_store(&outcome, gort_resolve("silent.test", "80", found, 4));
+    atomic_fetch_add(&ended, 1);
+}
+
+static void check_known(void)
+{
+    struct sockaddr_storage found[4];
+    CHECK_EQ(gort_resolve_until("known.test", "80", found, 4, soon()), 1);
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&found[0];
+    CHECK_EQ(in->sin_family, AF_INET);
+    CHECK_EQ(ntohl(in->sin_addr.s_addr), INADDR_LOOPBACK);
+    CHECK_EQ(ntohs(in->sin_port), 80);
+}
+
+static int silence(void *unused)
+{
+    struct sockaddr_storage found[4];
+    CHECK_EQ(GORT_GO(beat), 0);
+    check_known();
+    for (int i = 0; i < 3; i++) {
+        long asked = questions;
+        int64_t from = gort_now();
+        CHECK_EQ(gort_resolve_until("silent.test", "80", found, 4, gort_in(60 * GORT_MS)), -ETIMEDOUT);
+        CHECK_GE(gort_now() - from, 60 * GORT_MS);
+        CHECK_GT(questions, asked);
+        CHECK_EQ(gort_dial_until("tcp", "silent.test:80", gort_in(10 * GORT_MS)), -ETIMEDOUT);
+        check_known();
+    }
+    gort_ctx *ctx = gort_ctx_new(NULL, GORT_FOREVER), *former = gort_ctx_use(ctx);
+    long asked = questions;
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(GORT_GO(asks), 0);
+    gort_ctx_use(former);
+    await(&questions, asked + 20);
+    await(&beats, beats + 10); /* the others go on meanwhile, also with one P */
+    check_known();
+    CHECK_EQ(ended, 0);
+    gort_ctx_cancel(ctx, 0);
+    gort_ctx_unref(ctx);
+    await(&ended, 20);
+    CHECK_EQ(outcome, -ECANCELED);
+    check_known();
+    atomic_store(&stop, 1);
+    return unused != NULL;
+}
+
+static bool fds_are_back(void *n)
+{
+    return test_fd_count() == *(int *)n;
+}
+
+TEST(a_name_server_that_is_silent, .procs = "1,2,4")
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(53)};
+    pthread_t thread;
+    world_of_our_own();
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&here, sizeof here), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, name_server, (void *)(intptr_t)fd), 0);
+    int fds = test_fd_count();
+    CHECK_EQ(gort_run(silence, NULL), 0);
+    /* The sockets of questions that were given up are closed: at once, or when the C library gives them up too. */
+    CHECK(test_eventually(fds_are_back, &fds, 20));
+}
