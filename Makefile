@@ -9,14 +9,15 @@ JOBS    ?= $(shell nproc)
 # make test QUICK=1: release and debug only. make test CONFIGS="tsan asan-ubsan": just these.
 QUICK   ?=
 CONFIGS ?=
-# make soak SECONDS=36000
+# make soak SECONDS=36000 PRESET=tsan; make fuzz SECONDS=600
 SECONDS ?= 3600
+PRESET  ?= release
 
 RELEASE = build/release
 cmake_configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 cmake_build = cmake --build build/$(1) -j $(JOBS) --target $(2)
 
-.PHONY: all lib demo test bench check coverage format install uninstall soak clean help
+.PHONY: all lib demo test bench check coverage format install uninstall soak fuzz clean help
 .DEFAULT_GOAL := all
 
 all: lib
@@ -62,9 +63,16 @@ uninstall:
 
 soak:
 	@tools/setup test
-	@mkdir -p build && { $(call cmake_configure,release); }
-	@$(call cmake_build,release,tests)
-	@tools/test $(RELEASE) scenario stress fault --duration $(SECONDS) --fuzz 4 -j $(JOBS)
+	@mkdir -p build && { $(call cmake_configure,$(PRESET)); }
+	@$(call cmake_build,$(PRESET),test_stress_soak)
+	@SOAK_SECONDS=$(SECONDS) SOAK_EVERY=$${SOAK_EVERY:-10} build/$(PRESET)/tests/stress/soak mixed_load
+
+fuzz: SECONDS = 60
+fuzz:
+	@tools/setup test
+	@mkdir -p build && { $(call cmake_configure,fuzz); }
+	@$(call cmake_build,fuzz,tests-fuzz)
+	@tools/fuzz build/fuzz $(SECONDS) $(ARGS)
 
 clean:
 	@rm -rf build
@@ -77,7 +85,8 @@ help:
 	@echo 'make coverage   which lines the tests run: build/coverage/index.html'
 	@echo 'make format     let clang-format rewrite the sources'
 	@echo 'make bench      benchmarks beside their Go twins'
-	@echo 'make soak       stress tests for SECONDS (3600)'
+	@echo 'make soak       mixed load under injected faults for SECONDS (3600); PRESET=tsan, asan-ubsan: other builds'
+	@echo 'make fuzz       libFuzzer on everything that parses, SECONDS (60) each; ARGS="addr buf": just these'
 	@echo 'make install    to PREFIX (/usr/local), under DESTDIR'
 	@echo 'make uninstall  remove what make install put there'
 	@echo 'make clean      remove build/'

@@ -45,6 +45,10 @@ if(GORT_COVERAGE)
     list(APPEND GORT_LINK_OPTIONS ${coverage})
 endif()
 
+if(GORT_FUZZ)
+    target_compile_options(gort_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 if(GORT_LTO)
     # Written out rather than CMake's own switch, which would choose thin LTO for clang. The archive
     # needs the compiler's ar to get an index of the intermediate code.

@@ -7,8 +7,11 @@
 #    * Build: standalone           does not link libgort (it includes the sources it tests)
 #    * Build: shared               links libgort.so instead of libgort.a
 #    * Build: -DQUEUE=4 ...        extra compiler flags
+#    * Build: faults               calls of the kernel can be made to fail (tests/lib/fault.h)
 #    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
 # The words may be combined on that one line.
+
+include(cmake/faults.cmake)
 
 # gort_program(target source...): a program with our flags, next to its siblings in the build tree.
 function(gort_program target)
@@ -56,15 +59,24 @@ function(gort_test dir source)
             if(NOT GORT_STATIC_PROGRAMS)
                 set(library gort)
             endif()
+        elseif(word STREQUAL "faults")
+            gort_wrap_calls(${target})
         elseif(word MATCHES "^pkg:(.+)")
             gort_link_package(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, pkg:NAME or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, pkg:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})
+    if(dir STREQUAL "fuzz")
+        target_compile_definitions(${target} PRIVATE GORT_FUZZ_CORPUS="${PROJECT_SOURCE_DIR}/tests/fuzz/corpus")
+        if(GORT_FUZZ)
+            target_compile_definitions(${target} PRIVATE GORT_FUZZ)
+            target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+        endif()
+    endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
 endfunction()
 
@@ -76,9 +88,14 @@ if(GORT_TESTS)
     target_compile_definitions(gort_testkit PRIVATE _GNU_SOURCE)
     target_include_directories(gort_testkit PUBLIC ${PROJECT_SOURCE_DIR}/tests/lib ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(gort_testkit PRIVATE gort_flags)
+    # clang's sanitizers are archives, so their own calls are wrapped too, even before they are set up.
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/lib/fault.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+    if(GORT_FUZZ) # libFuzzer brings its own main
+        target_compile_options(gort_testkit PRIVATE -DGORT_FUZZ -Dmain=test_main)
+    endif()
 
     add_custom_target(tests)
-    foreach(dir unit model scenario stress fault crash)
+    foreach(dir unit model scenario stress fault crash fuzz)
         add_custom_target(tests-${dir})
         add_dependencies(tests tests-${dir})
         file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${dir}/*.c)

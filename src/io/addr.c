@@ -64,8 +64,7 @@ int gort__addr_split(const char *text, char *buf, size_t size, const char **host
     return 0;
 }
 
-/* -1: it is a name; -2: it is too large. */
-static int number_of(const char *port)
+int gort__addr_port(const char *port)
 {
     int n = 0;
     if (!*port)
@@ -78,6 +77,14 @@ static int number_of(const char *port)
             return -2;
     }
     return n;
+}
+
+void gort__addr_set_port(struct sockaddr_storage *addr, int port)
+{
+    if (addr->ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)addr)->sin_port = htons((uint16_t)port);
+    else if (addr->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)addr)->sin6_port = htons((uint16_t)port);
 }
 
 static int unix_addr(const char *path, struct gort__addr *out)
@@ -109,7 +116,7 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
     int err = gort__addr_split(text, buf, sizeof buf, &host, &port);
     if (err)
         return err;
-    int number = number_of(port);
+    int number = gort__addr_port(port);
     if (number == -2)
         return -EINVAL;
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->any;
@@ -206,7 +213,9 @@ int gort_addr_text(const struct sockaddr *addr, socklen_t len, char *text, size_
     char all[140], six[48];
     size_t n = 0;
     all[0] = '\0';
-    if (len >= sizeof(struct sockaddr_in) && addr->sa_family == AF_INET) {
+    if (len && len < sizeof addr->sa_family) {
+        return -EAFNOSUPPORT;
+    } else if (len >= sizeof(struct sockaddr_in) && addr->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)addr;
         const uint8_t *b = (const uint8_t *)&v4->sin_addr;
         n = gort__fmt(all, sizeof all, "%u.%u.%u.%u:%u", b[0], b[1], b[2], b[3], ntohs(v4->sin_port));

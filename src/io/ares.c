@@ -26,6 +26,7 @@ struct asking {
     struct gort__addr *out;
     ares_channel channel;
     int poller, result; /* result: 0 while it goes on */
+    int port;           /* of a service that is a number, else -1 */
     int64_t next;       /* ns until c-ares wants to be called in any case; < 0: not at all */
     bool open;
 };
@@ -66,7 +67,10 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
         for (struct ares_addrinfo_node *at = info->nodes; at && n < a->q->n; at = at->ai_next)
             if (at->ai_addrlen <= sizeof a->out[n].any) {
                 a->out[n].len = at->ai_addrlen;
-                memcpy(&a->out[n++].any, at->ai_addr, at->ai_addrlen);
+                memcpy(&a->out[n].any, at->ai_addr, at->ai_addrlen);
+                if (a->port >= 0)
+                    gort__addr_set_port(&a->out[n].any, a->port);
+                n++;
             }
     a->result = n ? n : status == ARES_SUCCESS ? -ENOENT : error_of(status);
     if (info)
@@ -99,7 +103,7 @@ static intptr_t begin(void *arg)
         return -ENOMEM;
     a->open = true;
     struct ares_addrinfo_hints hints = {.ai_family = a->q->family, .ai_socktype = a->q->type};
-    ares_getaddrinfo(a->channel, a->q->host, a->q->service, &hints, on_answer, a);
+    ares_getaddrinfo(a->channel, a->q->host, a->port >= 0 ? NULL : a->q->service, &hints, on_answer, a);
     note_next(a);
     return 0;
 }
@@ -130,7 +134,11 @@ static intptr_t end(void *arg)
 
 int gort__ares_ask(const struct gort__ares_question *q, struct gort__addr *out, int64_t deadline)
 {
-    struct asking a = {.q = q, .out = out, .poller = -1};
+    struct asking a = {.q = q, .out = out, .poller = -1, .port = -1};
+    if (q->service)
+        a.port = gort__addr_port(q->service); /* c-ares takes port 0 for no service at all */
+    if (a.port == -2)
+        return -EINVAL;
     int err = (int)gort_block(begin, &a);
     while (!err && !a.result) {
         int64_t wake = a.next < 0 ? GORT_FOREVER : gort_in(a.next);

@@ -59,7 +59,8 @@ static ssize_t more(gort_reader *r)
     return n;
 }
 
-int gort_reader_token(gort_reader *r, int delimiter, char **token, size_t *len)
+/* As gort_reader_token; *ended: the delimiter was there, it was not the end of the file. */
+static int take(gort_reader *r, int delimiter, char **token, size_t *len, bool *ended)
 {
     size_t seen = 0;
     for (;;) {
@@ -78,18 +79,27 @@ int gort_reader_token(gort_reader *r, int delimiter, char **token, size_t *len)
             return 0;
         }
         size_t taken = end ? (size_t)(end - from) + 1 : have;
+        from = r->gort_priv_buf + r->gort_priv_from; /* looking for more may have moved it */
         *token = from;
         *len = end ? taken - 1 : have;
         from[*len] = '\0';
         r->gort_priv_from += taken;
+        *ended = end != NULL;
         return 1;
     }
 }
 
+int gort_reader_token(gort_reader *r, int delimiter, char **token, size_t *len)
+{
+    bool ended;
+    return take(r, delimiter, token, len, &ended);
+}
+
 int gort_reader_line(gort_reader *r, char **line, size_t *len)
 {
-    int got = gort_reader_token(r, '\n', line, len);
-    if (got == 1 && *len && (*line)[*len - 1] == '\r' && !r->gort_priv_end)
+    bool ended;
+    int got = take(r, '\n', line, len, &ended);
+    if (got == 1 && ended && *len && (*line)[*len - 1] == '\r')
         (*line)[--*len] = '\0';
     return got;
 }

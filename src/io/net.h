@@ -26,6 +26,9 @@ int gort__net_parse(const char *name, struct gort__net *net); /* 0 or -EINVAL */
 int gort__addr_split(const char *text, char *buf, size_t size, const char **host, const char **port);
 /* Without names. 1: done; 0: there is a name in it; -errno. */
 int gort__addr_numeric(const struct gort__net *net, const char *text, struct gort__addr *out);
+/* A port as a number; -1: it is a name; -2: it is too large. */
+int gort__addr_port(const char *port);
+void gort__addr_set_port(struct sockaddr_storage *addr, int port);
 socklen_t gort__addr_len(const struct sockaddr_storage *addr);
 
 /* --- dns.c --- */

@@ -65,6 +65,14 @@ static void forward(uint64_t mask)
                 gort_chan_send_until(e->ch, &signo, GORT_TRY);
 }
 
+/* With the lock held: makes the goroutine look around. */
+static void ring(void)
+{
+    uint64_t one = 1;
+    if (write(gort__load(&bell, RELAXED), &one, sizeof one) < 0)
+        gort__check(errno == EAGAIN);
+}
+
 static void forwarder(void *unused)
 {
     uint64_t count;
@@ -75,9 +83,12 @@ static void forwarder(void *unused)
         ssize_t n = gort_read(gort__load(&bell, RELAXED), &count, sizeof count);
         gort_mutex_lock(&signals.lock);
         forward(UINT64_MAX);
-        on = n >= 0 && signals.count > 0;
+        on = signals.count > 0;
         signals.forwards = on;
         gort_mutex_unlock(&signals.lock);
+        if (on && n < 0 &&
+            gort_sleep(GORT_MS)) /* the poller is short of something: signals must not be lost for that */
+            gort_yield();
     }
 }
 
@@ -158,6 +169,8 @@ int gort_signal_notify(gort_chan *ch, int signo)
         } else if (e) {
             gort__hold_free(e, sizeof *e);
         }
+        if (err && !signals.count)
+            ring(); /* the goroutine that was just started ends again */
     }
     gort_mutex_unlock(&signals.lock);
     return err;
@@ -174,11 +187,8 @@ int gort_signal_stop(gort_chan *ch, int signo)
             gort__os_signal_release(signo);
         forward(UINT64_C(1) << (signo - 1));
         *at = e->next;
-        if (--signals.count == 0) { /* the goroutine ends too */
-            uint64_t one = 1;
-            if (write(gort__load(&bell, RELAXED), &one, sizeof one) < 0)
-                gort__check(errno == EAGAIN);
-        }
+        if (--signals.count == 0)
+            ring(); /* the goroutine ends too */
     }
     gort_mutex_unlock(&signals.lock);
     if (!e)

@@ -154,7 +154,7 @@ static void follow_limits(void)
 void gort__keeper_loop(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t limits_at = gort__os_now() + LIMITS_EVERY, suspect_at = 0;
+    int64_t limits_at = gort__os_now() + LIMITS_EVERY, suspect_at = 0, starved_at = 0;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
@@ -163,6 +163,11 @@ void gort__keeper_loop(void)
         struct gort__m *dead = create ? s->dead_ms : NULL;
         s->creating = create;
         bool done = s->main_done, suspect = s->suspect;
+        bool starved = s->starved, retry = starved && gort__os_now() >= starved_at;
+        if (retry) {
+            s->starved = false;
+            starved_at = gort__os_now() + RETRY_EVERY;
+        }
         if (suspect && gort__os_now() >= suspect_at) {
             s->suspect = false;
             suspect_at = gort__os_now() + SUSPECT_EVERY;
@@ -176,6 +181,9 @@ void gort__keeper_loop(void)
         join_dead(dead);
         if (done)
             return;
+        if (retry) /* work may wait for an M that there was no memory for */
+            gort__wake_if_idle();
+        created &= !starved;
         if (create && !s->sysmon_on && gort__sysmon_start())
             created = false; /* no thread for it: tried again like the others */
         gort__lock_take(&s->lock, GORT_RANK_SCHED);

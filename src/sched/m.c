@@ -157,7 +157,7 @@ bool gort__m_undoze(struct gort__m *m)
     return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
-/* A new M, whose thread the keeper is to create. */
+/* A new M, whose thread the keeper is to create. NULL: no memory for its record. */
 static struct gort__m *make_locked(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -165,7 +165,7 @@ static struct gort__m *make_locked(void)
         gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
     struct gort__m *m = record_locked();
     if (!m)
-        gort__fatal("no memory for a thread's record");
+        return NULL;
     m->id = s->m_next_id++;
     m->run = gort__load(&s->run, RELAXED);
     gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
@@ -185,8 +185,24 @@ void gort__m_spare_locked(void)
     struct gort__sched *s = &gort__sched;
     if (s->spare_coming || s->idle_ms || s->m_count >= s->conf.max_threads)
         return;
-    s->spare_coming = true;
-    make_locked()->spare = true;
+    struct gort__m *m = make_locked();
+    if (!m)
+        return; /* whoever wanted it asks again */
+    m->spare = s->spare_coming = true;
+}
+
+/* No memory for an M that would run p: the others can still do its work, and the keeper tries again soon. */
+static void starve_locked(struct gort__p *p, bool spinning)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *g;
+    if (spinning)
+        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
+        gort__queue_put_locked(g);
+    gort__p_idle_put_locked(p);
+    s->starved = true;
+    gort__keeper_wake_locked();
 }
 
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
@@ -206,6 +222,10 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
         *at = m->link;
     } else {
         m = make_locked();
+    }
+    if (GORT_UNLIKELY(!m)) {
+        starve_locked(p, spinning);
+        return NULL;
     }
     m->next_p = p;
     m->spinning = spinning;

@@ -163,6 +163,8 @@ static int start(void)
     struct gort__m *first = s->wanted_ms;
     s->wanted_ms = NULL;
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (!first)
+        return -ENOMEM;
     first->has_thread = true;
     err = gort__os_thread_start(&first->thread, gort__m_main, first, "gort-0");
     if (err)

@@ -85,7 +85,7 @@ struct gort__m {
     bool quit;                       /* end the thread instead of running; guarded by sched.lock */
     bool die;                        /* the G tied to it ended: so does the thread */
     bool started;                    /* the thread has come to life; atomic */
-    bool has_thread;                 /* false while the keeper has not created it; guarded by sched.lock */
+    bool has_thread;                 /* false while the keeper has not created it; owned by the keeper */
     uint32_t fate;        /* enum gort__fate: who sees to the record when the run is over; atomic */
     bool spare;           /* made ahead of need; its thread clears it */
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
@@ -204,6 +204,7 @@ struct gort__sched {
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
     bool spare_coming;         /* an M without work is being made */
+    bool starved;              /* there was no memory for an M: the keeper tries again; guarded by lock */
     int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
     struct gort__p *idle_ps;   /* last idle first */
     struct gort__m *idle_ms;   /* last idle first */

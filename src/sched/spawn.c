@@ -44,14 +44,22 @@ static struct gort__g *carve(size_t n, size_t *got)
     return gs;
 }
 
-/* Takes a whole batch, if there is one. */
-static struct gort__g *shared_batch(void)
+/* Takes a whole batch, if there is one, else up to as many of the loose ones; *n tells how many. */
+static struct gort__g *shared_batch(uint32_t *n)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
     struct gort__g *g = s->free_batches;
-    if (g)
+    *n = BATCH;
+    if (g) {
         s->free_batches = *batch_link(g);
+    } else if (s->loose) { /* Ps that went out of use, or were flushed, left them: new ones would add up */
+        struct gort__g *last = g = s->loose;
+        for (*n = 1; *n < BATCH && last->link; ++*n)
+            last = last->link;
+        s->loose = last->link;
+        last->link = NULL;
+    }
     gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
     return g;
 }
@@ -72,10 +80,11 @@ static struct gort__g *new_plain(void);
 static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
 {
     size_t got;
-    struct gort__g *g = shared_batch();
+    uint32_t n;
+    struct gort__g *g = shared_batch(&n);
     if (g) {
         p->free = g->link;
-        p->free_n = BATCH - 1;
+        p->free_n = n - 1;
         return g;
     }
     g = carve(BATCH, &got);

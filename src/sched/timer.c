@@ -74,6 +74,16 @@ static void unlock(struct gort__heap *h)
     gort__lock_drop(&h->lock, GORT_RANK_TIMER);
 }
 
+static int made(void)
+{
+    return gort__load(&gort__sched.p_made, ACQUIRE); /* pairs with proc.c:make */
+}
+
+static struct gort__heap *heap_of(int i)
+{
+    return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
+}
+
 /* --- the heap; all with its lock held ---------------------------------------------------------- */
 
 static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
@@ -206,6 +216,35 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
 
 /* --- setting and taking back ------------------------------------------------------------------- */
 
+/* A node that there is room for in h, whose lock is held. NULL: no memory. */
+static struct gort__timer_node *place(struct gort__heap *h)
+{
+    bool room = h->n < h->room || resize(h, h->room ? h->room * 2 : ROOM_MIN);
+    struct gort__timer_node *node = room ? node_get(h) : NULL;
+    if (GORT_UNLIKELY(!node) && h->dead) { /* those that were taken back have both */
+        sweep(h);
+        settle(h);
+        node = h->n < h->room ? node_get(h) : NULL;
+    }
+    return node;
+}
+
+/* No memory for one more in a P's own heap: another one may have a place. Its heap is locked then. */
+static GORT_COLD struct gort__timer_node *place_elsewhere(const struct gort__heap *own)
+{
+    for (int i = 0; i < made(); i++) {
+        struct gort__heap *h = heap_of(i);
+        if (h == own)
+            continue;
+        lock(h);
+        struct gort__timer_node *node = place(h);
+        if (node)
+            return node;
+        unlock(h);
+    }
+    return NULL;
+}
+
 static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *), void *arg)
 {
     struct gort__m *m = gort__m_self();
@@ -216,12 +255,13 @@ static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn
     if (when < 1)
         when = 1; /* 0 stands for nobody in duty.c */
     lock(h);
-    struct gort__timer_node *node = h->n < h->room || resize(h, h->room ? h->room * 2 : ROOM_MIN)
-                                        ? node_get(h)
-                                        : NULL;
-    if (!node) {
+    struct gort__timer_node *node = place(h);
+    if (GORT_UNLIKELY(!node)) {
         unlock(h);
-        return -ENOMEM;
+        node = place_elsewhere(h);
+        if (!node)
+            return -ENOMEM;
+        h = node->heap;
     }
     node->at = at;
     node->fn = fn;
@@ -395,16 +435,6 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     if (gort__m_wanted(m))
         gort__attend(m); /* only now: nobody waits for a node that is firing, nor for a lock that fn takes */
     return n;
-}
-
-static int made(void)
-{
-    return gort__load(&gort__sched.p_made, ACQUIRE); /* pairs with proc.c:make */
-}
-
-static struct gort__heap *heap_of(int i)
-{
-    return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
 }
 
 uint32_t gort__timer_run(struct gort__m *m, int64_t now)

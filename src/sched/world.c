@@ -112,7 +112,7 @@ bool gort__world_stop(struct gort__m **caller)
  * One that waits in the handler is inside; if a program's own handler has left ours meanwhile, a signal tells. */
 static bool user_stopped_locked(struct gort__m *m, bool first)
 {
-    if (m->stopped || !m->has_thread || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
+    if (m->stopped || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
         return true;
     if (!gort__load(&m->inside, ACQUIRE) &&
         !gort__load(&m->nested, ACQUIRE)) /* pair with gort__leave, timer.c */

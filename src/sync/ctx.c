@@ -174,19 +174,21 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
     struct gort__m *m = gort__enter();
     int err = err_of(ctx);
     lock_tree();
-    if (!ctx->done)
+    bool fresh = !ctx->done, armed = true;
+    if (fresh)
         ctx->done = gort_chan_new(0, 0);
     if (ctx->done && (err || ctx->scope.err)) {
         gort__chan_close(ctx->done, &none);
     } else if (ctx->done && m && ctx->scope.deadline != GORT_FOREVER && ctx->timed != gort__sched.run) {
-        if (gort__timer_set(&ctx->timer, ctx->scope.deadline, expire, ctx) == 0) {
+        armed = gort__timer_set(&ctx->timer, ctx->scope.deadline, expire, ctx) == 0;
+        if (armed)
             ctx->timed = gort__sched.run;
-        } else {
+        else if (fresh) { /* else somebody has it already, from an earlier run */
             gort_chan_unref(ctx->done);
             ctx->done = NULL;
         }
     }
-    gort_chan *done = ctx->done;
+    gort_chan *done = armed ? ctx->done : NULL;
     unlock_tree();
     if (none.n)
         gort__ready_list(m, none);

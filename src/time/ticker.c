@@ -7,6 +7,8 @@
  * from when it came, so nothing accumulates.
  * Threads: any; tick by whoever runs the heap of timers.
  */
+#include <errno.h>
+
 #include <gort/ticker.h>
 
 #include "base/fatal.h"
@@ -24,10 +26,11 @@ struct gort_ticker {
 
 static void tick(void *arg);
 
+/* For one that has been set before, and has nobody to tell. */
 static void arm_locked(gort_ticker *t)
 {
     if (gort__timer_set(&t->heap, t->when, tick, t))
-        gort__fatal("gort_ticker: no memory for one more timer");
+        gort__fatal("gort_ticker: no memory to set it again");
 }
 
 static void tick(void *arg)
@@ -53,16 +56,23 @@ gort_ticker *gort_ticker_new(int64_t period)
     gort_ticker *t = gort__alloc(sizeof *t);
     gort__unhold(&held);
     gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
-    if (!t || !ch) {
-        GORT_HOLD();
-        if (t)
-            gort__alloc_free(t, sizeof *t);
-        gort_chan_unref(ch);
-        return NULL;
+    int err = t && ch ? 0 : -ENOMEM;
+    struct gort__m *m = err ? NULL : gort__enter();
+    if (!err)
+        *t = (gort_ticker){.ch = ch, .stopped = !m, .period = period, .when = gort_in(period)};
+    if (m) {                                       /* else there is no run to tick in */
+        gort__lock_take(&t->lock, GORT_RANK_NONE); /* it may tick at once */
+        err = gort__timer_set(&t->heap, t->when, tick, t);
+        gort__lock_drop(&t->lock, GORT_RANK_NONE);
+        gort__leave(m);
     }
-    *t = (gort_ticker){.ch = ch, .stopped = true};
-    gort_ticker_reset(t, period);
-    return t;
+    if (!err)
+        return t;
+    gort_chan_unref(ch);
+    GORT_HOLD();
+    if (t)
+        gort__alloc_free(t, sizeof *t);
+    return NULL;
 }
 
 gort_chan *gort_ticker_chan(gort_ticker *t)

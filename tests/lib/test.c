@@ -95,6 +95,10 @@ static void set_environment(const char *env)
     free(copy);
 }
 
+#ifdef GORT_FUZZ
+int main(int argc, char **argv); /* the build calls it test_main */
+#endif
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -139,6 +143,9 @@ void test_fail(const char *file, int line, const char *fmt, ...)
     va_start(ap, fmt);
     write_line(where, fmt, ap);
     va_end(ap);
+#ifdef GORT_FUZZ
+    abort(); /* libFuzzer keeps the input */
+#endif
     _exit(1);
 }
 
