@@ -255,5 +255,13 @@ void gort_preempt_on(void)
         return;
     if (!m->g->preempt_off)
         gort__fatal("gort_preempt_on without gort_preempt_off");
-    m->g->preempt_off--;
+    if (--m->g->preempt_off)
+        return;
+    gort__compiler_fence(); /* the handler on this thread looks at it */
+    /* The signal came meanwhile and went: without this a loop over such pairs would hardly ever be met outside of one. */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & (GORT_ATT_PREEMPT | GORT_ATT_NO_P))) {
+        m = gort__enter();
+        if (m)
+            gort__leave(m);
+    }
 }

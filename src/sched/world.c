@@ -77,7 +77,7 @@ static bool wait_for_turn(struct gort__m **m)
     if (gort__m_wanted(*m))
         gort__attend(*m);
     *m = gort__m_self();
-    return !(gort__load(&(*m)->attention, RELAXED) & GORT_ATT_NO_RUN);
+    return !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
 }
 
 bool gort__world_stop(struct gort__m **caller)
