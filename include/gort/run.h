@@ -97,6 +97,13 @@ GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
  * Plain threads are not stopped. System calls that SA_RESTART does not cover may return EINTR because of it.
  */
 GORT_API GORT_MUST_CHECK int gort_world_stop(void);
+/*
+ * Calls fn(from, to, arg) for each piece of memory in which a goroutine may keep a pointer while the world is stopped: stacks,
+ * saved registers, arguments, keys, buffers of channels, timers. Whatever else the program has (its data, malloc, plain
+ * threads, thread-local variables) is not among them. fn must not call gort nor allocate. 0, or -EPERM: the
+ * caller has not stopped the world.
+ */
+GORT_API int gort_world_roots(void (*fn)(const void *from, const void *to, void *arg), void *arg);
 /* Lets them go on. 0, or -EPERM: the caller has not stopped it. */
 GORT_API int gort_world_start(void);
 

@@ -92,6 +92,7 @@ void gort__run_main_ends(void)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__m_self();
     if (main_call.returned) {
+        gort__world_disown(m);
         m = let_keeper_finish(m);
         gort__world_stop(&m); /* for good: the keeper takes it from here */
     }
