@@ -7,6 +7,8 @@
 #    * Build: standalone           does not link libgort (it includes the sources it tests)
 #    * Build: shared               links libgort.so instead of libgort.a
 #    * Build: -DQUEUE=4 ...        extra compiler flags
+#    * Build: gc                   links libgort-gc; HAVE_GORT_GC is defined if it is there. Examples may say this, too:
+#                                  without it they are not built
 #    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
 # The words may be combined on that one line.
 
@@ -56,12 +58,17 @@ function(gort_test dir source)
             if(NOT GORT_STATIC_PROGRAMS)
                 set(library gort)
             endif()
+        elseif(word STREQUAL "gc")
+            if(GORT_GC_FOUND)
+                target_link_libraries(${target} PRIVATE gort_gc_static)
+                target_compile_definitions(${target} PRIVATE HAVE_GORT_GC)
+            endif()
         elseif(word MATCHES "^pkg:(.+)")
             gort_link_package(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, pkg:NAME or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, gc, pkg:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})
@@ -128,7 +135,14 @@ if(GORT_EXAMPLES)
     file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
     foreach(source ${found})
         get_filename_component(name ${source} NAME_WE)
+        file(STRINGS ${source} wants_gc REGEX "^ \\* Build: gc" LIMIT_COUNT 1)
+        if(wants_gc AND NOT GORT_GC_FOUND)
+            continue()
+        endif()
         gort_program(example_${name} ${source})
+        if(wants_gc)
+            target_link_libraries(example_${name} PRIVATE gort_gc_static)
+        endif()
         set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
         target_link_libraries(example_${name} PRIVATE gort_static)

@@ -92,7 +92,7 @@ GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
 /*
  * Stops every other goroutine, wherever it is: also in a loop, in libc, in a blocking call, which may stay in the kernel
  * but does not come back before the start. For collectors, snapshots, checkpoints. 0; -EBUSY: the caller has stopped it
- * already; -ESRCH: no run is on, or it ends; -ETIMEDOUT: one could not be stopped (its signals are blocked), and
+ * already; -ESRCH: no run is on; -ECANCELED: it ends; -ETIMEDOUT: one could not be stopped (its signals are blocked), and
  * all go on. In between the caller must not wait for anybody, nor allocate with malloc: somebody may hold its lock.
  * Plain threads are not stopped. System calls that SA_RESTART does not cover may return EINTR because of it.
  */

@@ -191,12 +191,12 @@ int gort_world_stop(void)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__enter();
     int err = 0;
-    if (!m)
-        return -ESRCH;
+    if (!m) /* or it is left from a run that is over */
+        return gort__load(&s->phase, RELAXED) == GORT_PHASE_NONE ? -ESRCH : -ECANCELED;
     if (gort__load(&s->world_owner, RELAXED) == m)
         err = -EBUSY;
     else if (!gort__world_stop(&m))
-        err = -ESRCH;
+        err = -ECANCELED;
     else if (!stop_users(m)) {
         let_go_on(m);
         err = -ETIMEDOUT;

@@ -7,6 +7,7 @@
 #include "hogs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 static atomic_bool stop;
@@ -181,4 +182,103 @@ TEST_GO(roots_show_every_number, .procs = "1,2,4")
     CHECK_EQ(write(fds[1], bytes, sizeof bytes), sizeof bytes);
     gort_chan_unref(small);
     gort_chan_unref(large);
+}
+
+/* --- all of them move ------------------------------------------------------------------------------------------------- */
+
+enum { MOVERS = 60 };
+static atomic_int seen[MOVERS];
+
+static void look_for_movers(const void *from, const void *to, void *arg)
+{
+    (void)arg;
+    for (const uintptr_t *at = from; (const void *)(at + 1) <= to; at++)
+        if (*at - NUMBER(1000) < MOVERS)
+            atomic_fetch_add(&seen[*at - NUMBER(1000)], 1);
+}
+
+static intptr_t nothing(void *arg)
+{
+    return (intptr_t)arg;
+}
+
+static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER;
+
+static __attribute__((noinline)) void move_about(int kind, unsigned i)
+{
+    switch (kind % 6) {
+    case 0:
+        gort_yield();
+        break;
+    case 1:
+        gort_sleep(50 * GORT_US);
+        break;
+    case 2:
+        CHECK_EQ(gort_block(nothing, (void *)5), 5);
+        break;
+    case 3:
+        gort_preempt_off();
+        pthread_mutex_lock(&contended);
+        for (volatile int k = 0; k < 100; k++)
+            ;
+        pthread_mutex_unlock(&contended);
+        gort_preempt_on();
+        break;
+    case 4:
+        gort_block_enter();
+        if (i % 64 == 0)
+            usleep(20);
+        gort_block_leave();
+        break;
+    default:
+        for (volatile int k = 0; k < 500; k++)
+            ;
+    }
+}
+
+static void mover(void *arg)
+{
+    int i = (int)(intptr_t)arg;
+    uintptr_t number = NUMBER(1000 + i);
+    atomic_fetch_add(&holding, 1);
+    for (unsigned n = 0; !atomic_load_explicit(&stop, memory_order_relaxed); n++) {
+        __asm__ volatile("" : "+r"(number));
+        move_about(i % 7 == 6 ? (int)n : i, n);
+        __asm__ volatile("" : "+r"(number));
+    }
+}
+
+static intptr_t stop_and_look(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_world_stop(), 0);
+    CHECK_EQ(gort_world_roots(look_for_movers, NULL), 0);
+    CHECK_EQ(gort_world_start(), 0);
+    return 0;
+}
+
+TEST_GO(roots_show_who_moves, .procs = "1,2,4", .fuzz = true)
+{
+    NEEDS_NATIVE_SPEED();
+    if (test_under_sanitizer())
+        SKIP("variables may live elsewhere");
+    gort_wg wg = {0};
+    int round = 0;
+    for (intptr_t i = 0; i < MOVERS; i++)
+        CHECK_EQ(gort_wg_go(&wg, mover, (void *)i), 0);
+    for (int64_t until = gort_in(40 * GORT_SEC); atomic_load(&holding) < MOVERS; gort_sleep(GORT_MS))
+        CHECK_MSG(gort_now() < until, "only %d of them started", atomic_load(&holding));
+    for (int64_t until = gort_in(300 * GORT_MS); gort_now() < until;) {
+        for (int i = 0; i < MOVERS; i++)
+            atomic_store(&seen[i], 0);
+        if (round++ % 2)
+            stop_and_look(NULL);
+        else
+            gort_block(stop_and_look, NULL);
+        for (int i = 0; i < MOVERS; i++)
+            CHECK_MSG(atomic_load(&seen[i]) > 0, "mover %d, kind %d, is not seen", i, i % 7 == 6 ? 6 : i % 6);
+        gort_sleep(100 * GORT_US);
+    }
+    atomic_store(&stop, true);
+    gort_wg_wait(&wg);
 }
