@@ -232,6 +232,7 @@ struct gort__sched {
     bool ended;           /* every M was told so; guarded by lock */
     bool main_ending;     /* main has returned: no thread is created or joined any more; guarded by lock */
     bool creating;        /* the keeper creates or joins threads just now; guarded by lock */
+    bool main_leaving;    /* main has returned, and is the last to stop the world; atomic */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;     /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited; /* main called gort_exit; guarded by lock */
@@ -444,6 +445,8 @@ void gort__run_done_locked(int result); /* main returned, or the last goroutine 
 /* --- world.c ---------------------------------------------------------------------------------- */
 /* *self: the caller's M, updated; NULL: the keeper. False: the run is ending, nothing was stopped. */
 bool gort__world_stop(struct gort__m **self);
+bool gort__world_turn(struct gort__m **self); /* its two steps: nobody else may, which may take time; */
+void gort__world_stop_now(struct gort__m *self);
 void gort__world_start(struct gort__m *self);
 void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);

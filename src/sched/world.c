@@ -105,7 +105,8 @@ static bool wait_for_turn(struct gort__m **m)
 {
     if (!m) {
         gort__os_nap(100000);
-        return !gort__load(&gort__sched.main_done, RELAXED);
+        return !gort__load(&gort__sched.main_leaving, RELAXED) &&
+               !gort__load(&gort__sched.main_done, RELAXED);
     }
     if ((*m)->p)
         *m = gort__yield(*m);
@@ -114,16 +115,21 @@ static bool wait_for_turn(struct gort__m **m)
     if (gort__m_wanted(*m))
         gort__attend(*m);
     *m = gort__m_self();
-    return !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
+    return !gort__load(&gort__sched.main_leaving, RELAXED) &&
+           !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
 }
 
-bool gort__world_stop(struct gort__m **caller)
+bool gort__world_turn(struct gort__m **caller)
 {
-    struct gort__sched *s = &gort__sched;
-    while (gort__xchg(&s->world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
+    while (gort__xchg(&gort__sched.world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
         if (!wait_for_turn(caller))
             return false;
-    struct gort__m *self = caller ? *caller : NULL;
+    return true;
+}
+
+void gort__world_stop_now(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
@@ -134,9 +140,17 @@ bool gort__world_stop(struct gort__m **caller)
     for (;;) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
         if (all_stopped(self))
-            return true;
+            return;
         gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
     }
+}
+
+bool gort__world_stop(struct gort__m **caller)
+{
+    if (gort__load(&gort__sched.main_leaving, RELAXED) || !gort__world_turn(caller))
+        return false;
+    gort__world_stop_now(caller ? *caller : NULL);
+    return true;
 }
 
 /* --- user code too ----------------------------------------------------------------------------- */
