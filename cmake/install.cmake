@@ -11,6 +11,11 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gort DESTINATION ${CMAKE_INSTALL
 install(TARGETS gort gort_static EXPORT gortTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
+if(GORT_GC_FOUND)
+    install(TARGETS gort_gc gort_gc_static EXPORT gortTargets
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gort)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gortConfig.cmake.in
     ${PROJECT_BINARY_DIR}/gortConfig.cmake INSTALL_DESTINATION ${package_dir})
@@ -24,3 +29,7 @@ file(RELATIVE_PATH GORT_PC_PREFIX /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
 string(REGEX REPLACE "/$" "" GORT_PC_PREFIX ${GORT_PC_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/gort.pc.in ${PROJECT_BINARY_DIR}/gort.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gort.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(GORT_GC_FOUND)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/gort-gc.pc.in ${PROJECT_BINARY_DIR}/gort-gc.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/gort-gc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -8,6 +8,8 @@
 #    * Build: shared               links libgort.so instead of libgort.a
 #    * Build: -DQUEUE=4 ...        extra compiler flags
 #    * Build: faults               calls of the kernel can be made to fail (tests/lib/fault.h)
+#    * Build: gc                   links libgort-gc; HAVE_GORT_GC is defined if it is there. Examples may say this, too:
+#                                  without it they are not built
 #    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
 # The words may be combined on that one line.
 
@@ -61,12 +63,17 @@ function(gort_test dir source)
             endif()
         elseif(word STREQUAL "faults")
             gort_wrap_calls(${target})
+        elseif(word STREQUAL "gc")
+            if(GORT_GC_FOUND)
+                target_link_libraries(${target} PRIVATE gort_gc_static)
+                target_compile_definitions(${target} PRIVATE HAVE_GORT_GC)
+            endif()
         elseif(word MATCHES "^pkg:(.+)")
             gort_link_package(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, pkg:NAME or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, gc, pkg:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})
@@ -145,7 +152,14 @@ if(GORT_EXAMPLES)
     file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
     foreach(source ${found})
         get_filename_component(name ${source} NAME_WE)
+        file(STRINGS ${source} wants_gc REGEX "^ \\* Build: gc" LIMIT_COUNT 1)
+        if(wants_gc AND NOT GORT_GC_FOUND)
+            continue()
+        endif()
         gort_program(example_${name} ${source})
+        if(wants_gc)
+            target_link_libraries(example_${name} PRIVATE gort_gc_static)
+        endif()
         set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
         target_link_libraries(example_${name} PRIVATE gort_static)

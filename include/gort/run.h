@@ -92,11 +92,18 @@ GORT_API intptr_t gort_block(intptr_t (*fn)(void *), void *arg);
 /*
  * Stops every other goroutine, wherever it is: also in a loop, in libc, in a blocking call, which may stay in the kernel
  * but does not come back before the start. For collectors, snapshots, checkpoints. 0; -EBUSY: the caller has stopped it
- * already; -ESRCH: no run is on, or it ends; -ETIMEDOUT: one could not be stopped (its signals are blocked), and
+ * already; -ESRCH: no run is on; -ECANCELED: it ends; -ETIMEDOUT: one could not be stopped (its signals are blocked), and
  * all go on. In between the caller must not wait for anybody, nor allocate with malloc: somebody may hold its lock.
  * Plain threads are not stopped. System calls that SA_RESTART does not cover may return EINTR because of it.
  */
 GORT_API GORT_MUST_CHECK int gort_world_stop(void);
+/*
+ * Calls fn(from, to, arg) for each piece of memory in which a goroutine may keep a pointer while the world is stopped: stacks,
+ * saved registers, arguments, keys, buffers of channels, timers. Whatever else the program has (its data, malloc, plain
+ * threads, thread-local variables) is not among them. fn must not call gort nor allocate. 0, or -EPERM: the
+ * caller has not stopped the world.
+ */
+GORT_API int gort_world_roots(void (*fn)(const void *from, const void *to, void *arg), void *arg);
 /* Lets them go on. 0, or -EPERM: the caller has not stopped it. */
 GORT_API int gort_world_start(void);
 

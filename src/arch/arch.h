@@ -38,6 +38,8 @@
  *     or the address it came from, across a switch.
  * uint64_t gort__arch_held(void), gort__arch_set_held(uint64_t)                         inline
  *     One more word per thread, for lock ranks (debug builds).
+ * void *gort__arch_sp(void)                                                             inline
+ *   The stack pointer: everything that the calling function has saved lies above it.
  * void gort__arch_pause(void)                                                           inline
  *     A hint that the caller is waiting in a loop.
  * void gort__arch_fence_after_rmw(void)                                                 inline

@@ -14,4 +14,8 @@
 void *gort__alloc(size_t size);
 void gort__alloc_free(void *object, size_t size);
 
+typedef void (*gort__alloc_visit)(const void *from, const void *to, void *arg);
+/* Calls visit(from, to, arg) for all memory that holds objects, or has held some. */
+void gort__alloc_each(gort__alloc_visit visit, void *arg);
+
 #endif

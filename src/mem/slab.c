@@ -104,3 +104,10 @@ void gort__chunk_drop(struct gort__chunk *c)
     if (gort__sub(&c->keepers, 1, ACQ_REL) == 1) /* pairs with the other drops */
         gort__os_vm_unmap(c, c->bytes);
 }
+
+void gort__slab_each(struct gort__slab *s, void (*visit)(const void *from, const void *to, void *arg),
+                     void *arg)
+{
+    for (struct gort__chunk *c = gort__load(&s->chunks, ACQUIRE); c; c = c->next) /* pairs with grow */
+        visit(c->first, gort__load(&c->carved, ACQUIRE), arg); /* pairs with gort__slab_carve */
+}

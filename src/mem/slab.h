@@ -35,5 +35,8 @@ void gort__slab_put(struct gort__slab *s, void *object);
  * each that will call gort__chunk_drop. */
 void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *));
 void gort__chunk_drop(struct gort__chunk *c);
+/* Calls visit(from, to, arg) for what was handed out of each chunk, whether it is in use or not. */
+void gort__slab_each(struct gort__slab *s, void (*visit)(const void *from, const void *to, void *arg),
+                     void *arg);
 
 #endif

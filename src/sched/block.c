@@ -107,7 +107,7 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light();                  /* pairs with world.c and owner.c */
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
-    m->block_g = NULL;
+    gort__store(&m->block_g, NULL, RELEASE); /* pairs with world.c:user_stopped_locked */
     gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
     gort__attend(m);
     if (!m->p)
@@ -157,7 +157,7 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     bool has_p = m->p != NULL;
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
-    m->block_g = m->g;
+    gort__store(&m->block_g, m->g, RELAXED);
     gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:bury */
     if (has_p) {
         owe(m);
@@ -174,7 +174,7 @@ void gort__block_call_run(struct gort__m *m)
     struct gort__block_call *call = m->call;
     struct gort__g *g = m->prev;
     m->call = NULL;
-    m->block_g = g; /* its stack must stay: the argument may lie there */
+    gort__store(&m->block_g, g, RELAXED); /* its stack must stay: the argument may lie there */
     bool tied = m->locked_g != NULL;
     m->locked_g = NULL;
     owe(m);
@@ -188,7 +188,7 @@ void gort__block_call_run(struct gort__m *m)
     m->on_g0 = false;
     gort__os_fence_light(); /* pairs with world.c and owner.c */
     m->block_depth = 0;
-    m->block_g = NULL;
+    gort__store(&m->block_g, NULL, RELAXED);
     if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) /* nothing of the run may be touched any more */
         return;
     if (tied)

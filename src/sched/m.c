@@ -109,16 +109,22 @@ void gort__m_found_p_locked(struct gort__m *m)
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
 {
     uint32_t none = NOTE_NONE;
+    bool woken = true;
+    GORT_REST(m);
     bool asleep = gort__cas(&m->note, &none, NOTE_ASLEEP, ACQUIRE); /* pairs with gort__m_wake */
     while (asleep && gort__load(&m->note, ACQUIRE) == NOTE_ASLEEP)  /* pairs with gort__m_wake */
         if (gort__os_futex_wait(&m->note, NOTE_ASLEEP, deadline) < 0 && deadline != INT64_MAX &&
             gort__os_now() >= deadline) {
             uint32_t sleeping = NOTE_ASLEEP;
-            if (gort__cas(&m->note, &sleeping, NOTE_NONE, ACQUIRE)) /* pairs with gort__m_wake */
-                return false;
+            if (gort__cas(&m->note, &sleeping, NOTE_NONE, ACQUIRE)) { /* pairs with gort__m_wake */
+                woken = false;
+                break;
+            }
         }
-    gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
-    return true;
+    if (woken)
+        gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
+    gort__world_rise(m);
+    return woken;
 }
 
 void gort__m_sleep(struct gort__m *m)
@@ -298,6 +304,7 @@ void gort__m_main(void *arg)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = arg;
     gort__arch_set_self(m);
+    m->stack_hi = __builtin_frame_address(0);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
     gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->old_altstack);

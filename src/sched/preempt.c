@@ -26,6 +26,7 @@
 
 #define POLITE     3       /* times */
 #define POLITE_FOR 1000000 /* ns of CPU time between them */
+#define POLITE_OFF 100     /* times, at the end of a run: one that keeps preemption off */
 
 static int signo; /* of the current or last run; atomic: threads that a run left behind use it too */
 
@@ -69,8 +70,9 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     uintptr_t record = (uintptr_t)m;
     if (m->in_handler) {
         if (s->sp < record && s->sp >= record - GORT_ALTSTACK)
-            return;                          /* it waits there already */
-        m->in_handler = false;               /* a user's handler left ours */
+            return;            /* it waits there already */
+        m->in_handler = false; /* a user's handler left ours */
+        gort__store(&m->still, NULL, RELAXED);
         gort__store(&m->inside, 0, RELEASE); /* pairs with gort__p_take_away */
     }
     if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) || gort__load(&m->adrift, RELAXED))
@@ -78,9 +80,10 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     uint32_t bits = wanted(m, shadow);
     if (!bits)
         return;
-    bool delicate = gort__os_text_delicate(s);
+    bool off = !shadow && m->g != &m->g0 && m->g->preempt_off, libc = gort__os_text_delicate(s);
+    bool delicate = off || libc; /* code that keeps preemption off may hold a lock, too */
     if (bits & GORT_ATT_ENDED) {
-        if (!delicate)
+        if (!libc && (!off || m->polite++ >= POLITE_OFF))
             run_is_over(m);
         gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
         return;
@@ -91,6 +94,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
             return;
     }
     m->polite = 0;
+    m->met_sp = (void *)s->sp;
     gort__store(&m->in_handler, true, RELAXED);
     gort__store(&m->delicate, delicate, RELAXED);
     do {
@@ -255,5 +259,13 @@ void gort_preempt_on(void)
         return;
     if (!m->g->preempt_off)
         gort__fatal("gort_preempt_on without gort_preempt_off");
-    m->g->preempt_off--;
+    if (--m->g->preempt_off)
+        return;
+    gort__compiler_fence(); /* the handler on this thread looks at it */
+    /* The signal came meanwhile and went: without this a loop over such pairs would hardly ever be met outside of one. */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & (GORT_ATT_PREEMPT | GORT_ATT_NO_P))) {
+        m = gort__enter();
+        if (m)
+            gort__leave(m);
+    }
 }

@@ -92,8 +92,12 @@ void gort__run_main_ends(void)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__m_self();
     if (main_call.returned) {
+        gort__world_disown(m);
+        gort__store(&s->main_leaving, true, RELAXED);
+        while (!gort__world_turn(&m)) /* before it: while main waits, others may need threads */
+            ;
         m = let_keeper_finish(m);
-        gort__world_stop(&m); /* for good: the keeper takes it from here */
+        gort__world_stop_now(m); /* for good: the keeper takes it from here */
     }
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (main_call.returned) {

@@ -91,19 +91,23 @@ struct gort__m {
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
     bool fronted;         /* it was last held at the head of the line; guarded by sched.lock */
-    bool adrift;        /* it has called us after the end of its run: it comes to its end by itself; atomic */
-    bool chaining;      /* it calls the program's own handler; owned by the thread */
-    bool nested;        /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
-    bool in_handler;    /* waits in the signal handler; owned by the thread */
-    bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
-    bool left;          /* it slept in the kernel when the run ended; atomic */
-    int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper */
-    uint32_t frozen;    /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;     /* how often the handler has let the goroutine leave libc; owned by the thread */
-    bool owed;          /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;       /* waits for the world to start; guarded by sched.lock */
-    struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
-    struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
+    bool adrift;     /* it has called us after the end of its run: it comes to its end by itself; atomic */
+    bool chaining;   /* it calls the program's own handler; owned by the thread */
+    bool nested;     /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
+    bool in_handler; /* waits in the signal handler; owned by the thread */
+    void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
+    void *
+        still; /* its stack pointer while it sleeps, with all registers on the stack; NULL: it moves; atomic */
+    char *stack_hi;         /* the upper end of the thread's own stack, as far as we use it */
+    bool delicate;          /* what the handler interrupted may hold locks of libc; owned by the thread */
+    bool left;              /* it slept in the kernel when the run ended; atomic */
+    int64_t cpu_at_end;     /* its CPU clock when the run had ended; owned by the keeper */
+    uint32_t frozen;        /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite;         /* how often the handler has let the goroutine leave libc; owned by the thread */
+    bool owed;              /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;           /* waits for the world to start; guarded by sched.lock */
+    struct gort__p *next_p; /* the P that the waker hands over; guarded by sched.lock */
+    struct gort__m *link;   /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
     int id;
     uintptr_t thread;
@@ -223,6 +227,7 @@ struct gort__sched {
     /* The world (world.c). */
     uint32_t world_busy;         /* somebody stops the world or has it stopped; atomic */
     struct gort__m *world_owner; /* who called gort_world_stop; atomic */
+    bool world_hold;             /* who sleeps stays so until the world starts, even if it is woken; atomic */
     uint32_t world_event;        /* changes whenever an M stops or gives up a P meanwhile; futex */
 
     /* The run (run.c, keeper.c). */
@@ -231,6 +236,7 @@ struct gort__sched {
     bool ended;           /* every M was told so; guarded by lock */
     bool main_ending;     /* main has returned: no thread is created or joined any more; guarded by lock */
     bool creating;        /* the keeper creates or joins threads just now; guarded by lock */
+    bool main_leaving;    /* main has returned, and is the last to stop the world; atomic */
     bool world_held;      /* main stopped the world for good; guarded by lock */
     bool suspect;     /* all are asleep, but other threads exist: the keeper looks again; guarded by lock */
     bool main_exited; /* main called gort_exit; guarded by lock */
@@ -444,9 +450,20 @@ void gort__run_done_locked(int result); /* main returned, or the last goroutine 
 /* --- world.c ---------------------------------------------------------------------------------- */
 /* *self: the caller's M, updated; NULL: the keeper. False: the run is ending, nothing was stopped. */
 bool gort__world_stop(struct gort__m **self);
+bool gort__world_turn(struct gort__m **self); /* its two steps: nobody else may, which may take time; */
+void gort__world_stop_now(struct gort__m *self);
 void gort__world_start(struct gort__m *self);
 void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);
+void gort__world_disown(struct gort__m *m); /* main returns: if it has stopped the world it goes on */
+/* Its thread is about to sleep: from here on whoever stops the world may look at its stack; and wakes up. */
+#define GORT_REST(m)                                                                                         \
+    do {                                                                                                     \
+        __builtin_unwind_init(); /* what registers hold is in this frame */                                  \
+        gort__world_rest(m, gort__arch_sp());                                                                \
+    } while (0)
+void gort__world_rest(struct gort__m *m, void *sp);
+void gort__world_rise(struct gort__m *m);
 
 /* --- fuzz.c ----------------------------------------------------------------------------------- */
 size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size); /* dump.c: "goroutine 7 (worker)" */

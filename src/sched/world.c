@@ -28,13 +28,50 @@ void gort__world_event(void)
     gort__os_futex_wake(&gort__sched.world_event, 1);
 }
 
+void gort__world_rest(struct gort__m *m, void *sp)
+{
+    gort__store(&m->still, sp, RELEASE); /* pairs with user_stopped_locked */
+    if (GORT_UNLIKELY(gort__load(&gort__sched.world_word, RELAXED) & 1))
+        gort__world_event();
+}
+
+/*
+ * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it. Proof:
+ * it takes its mark back and looks at world_hold; the stopper sets that and looks at the mark, with fences between.
+ */
+void gort__world_rise(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    void *sp = m->still;
+    for (;;) {
+        gort__store(&m->still, NULL, RELAXED);
+        gort__fence(SEQ_CST); /* pairs with gort_world_stop */
+        uint32_t word = gort__load(&s->world_word, RELAXED);
+        if (GORT_LIKELY(!gort__load(&s->world_hold, ACQUIRE)) || m->plain || /* pairs with let_go_on */
+            gort__load(&s->world_owner, RELAXED) == m)
+            return;
+        gort__world_rest(m, sp);
+        gort__os_futex_wait(&s->world_word, word, INT64_MAX);
+    }
+}
+
+static void let_go_on(struct gort__m *m)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__store(&s->world_owner, NULL, RELAXED);
+    gort__store(&s->world_hold, false, RELEASE); /* pairs with gort__world_rise */
+    gort__world_start(m);
+}
+
 void gort__world_wait(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
+    GORT_REST(m);
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t word = s->world_word;
         if (!(word & 1)) {
+            gort__store(&m->still, NULL, RELAXED);
             gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
             gort__lock_drop(&s->lock, GORT_RANK_SCHED);
             return;
@@ -68,7 +105,8 @@ static bool wait_for_turn(struct gort__m **m)
 {
     if (!m) {
         gort__os_nap(100000);
-        return !gort__load(&gort__sched.main_done, RELAXED);
+        return !gort__load(&gort__sched.main_leaving, RELAXED) &&
+               !gort__load(&gort__sched.main_done, RELAXED);
     }
     if ((*m)->p)
         *m = gort__yield(*m);
@@ -77,18 +115,21 @@ static bool wait_for_turn(struct gort__m **m)
     if (gort__m_wanted(*m))
         gort__attend(*m);
     *m = gort__m_self();
-    return !(gort__load(&(*m)->attention, RELAXED) & GORT_ATT_NO_RUN);
+    return !gort__load(&gort__sched.main_leaving, RELAXED) &&
+           !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
 }
 
-bool gort__world_stop(struct gort__m **caller)
+bool gort__world_turn(struct gort__m **caller)
 {
-    struct gort__sched *s = &gort__sched;
-    if (caller && gort__load(&s->world_owner, RELAXED) == *caller)
-        return true; /* it has stopped it itself (gort_world_stop), and main returns */
-    while (gort__xchg(&s->world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
+    while (gort__xchg(&gort__sched.world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
         if (!wait_for_turn(caller))
             return false;
-    struct gort__m *self = caller ? *caller : NULL;
+    return true;
+}
+
+void gort__world_stop_now(struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
@@ -99,17 +140,25 @@ bool gort__world_stop(struct gort__m **caller)
     for (;;) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
         if (all_stopped(self))
-            return true;
+            return;
         gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
     }
+}
+
+bool gort__world_stop(struct gort__m **caller)
+{
+    if (gort__load(&gort__sched.main_leaving, RELAXED) || !gort__world_turn(caller))
+        return false;
+    gort__world_stop_now(caller ? *caller : NULL);
+    return true;
 }
 
 /* --- user code too ----------------------------------------------------------------------------- */
 
 #define USER_PATIENCE INT64_C(5000000000) /* ns until a thread whose signals are blocked is given up on */
 
-/* Whether m runs no user code: it waits in gort__world_wait, is inside and will before it leaves, or is no thread yet.
- * One that waits in the handler is inside; if a program's own handler has left ours meanwhile, a signal tells. */
+/* Whether m runs no user code: it is no thread yet; or it is inside, and will wait before it leaves. What it interrupted must
+ * stand still, too: somebody may look at its stack. If a program's own handler has left ours meanwhile, a signal tells. */
 static bool user_stopped_locked(struct gort__m *m, bool first)
 {
     if (m->stopped || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
@@ -119,7 +168,10 @@ static bool user_stopped_locked(struct gort__m *m, bool first)
         return false;
     if (first && gort__load(&m->in_handler, RELAXED))
         gort__preempt_ask(m, true);
-    return true;
+    /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with block.c. */
+    bool idle = !gort__load(&m->block_g, ACQUIRE) && gort__load(&m->g, ACQUIRE) == &m->g0 &&
+                !gort__load(&m->block_g, RELAXED);
+    return idle || gort__load(&m->still, ACQUIRE); /* pairs with gort__world_rest */
 }
 
 /* Signals everybody who runs user code until all of them have come to the handler. False: one does not. */
@@ -127,6 +179,8 @@ static bool stop_users(struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
     int64_t patience = gort__os_now() + USER_PATIENCE;
+    gort__store(&s->world_hold, true, RELAXED);
+    gort__os_fence_heavy(); /* pairs with gort__world_rise */
     for (int round = 0;; round++) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
         bool all = true;
@@ -151,14 +205,14 @@ int gort_world_stop(void)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__enter();
     int err = 0;
-    if (!m)
-        return -ESRCH;
+    if (!m) /* or it is left from a run that is over */
+        return gort__load(&s->phase, RELAXED) == GORT_PHASE_NONE ? -ESRCH : -ECANCELED;
     if (gort__load(&s->world_owner, RELAXED) == m)
         err = -EBUSY;
     else if (!gort__world_stop(&m))
-        err = -ESRCH;
+        err = -ECANCELED;
     else if (!stop_users(m)) {
-        gort__world_start(m);
+        let_go_on(m);
         err = -ETIMEDOUT;
     } else {
         gort__store(&s->world_owner, m, RELAXED);
@@ -174,10 +228,15 @@ int gort_world_start(void)
     if (!m || gort__load(&s->world_owner, RELAXED) != m)
         return -EPERM;
     m = gort__enter();
-    gort__store(&s->world_owner, NULL, RELAXED);
-    gort__world_start(m);
+    let_go_on(m);
     gort__leave(m);
     return 0;
+}
+
+void gort__world_disown(struct gort__m *m)
+{
+    if (gort__load(&gort__sched.world_owner, RELAXED) == m)
+        let_go_on(m);
 }
 
 /* --- going on --------------------------------------------------------------------------------- */

@@ -116,6 +116,18 @@ static void loop_syscall(void *unused)
         CHECK_EQ(getppid(), getppid());
 }
 
+/* Hardly ever outside of a pair. */
+static void loop_off_and_on(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        gort_preempt_off();
+        for (int i = 0; i < 2000; i++)
+            atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
+        gort_preempt_on();
+    }
+}
+
 static void ticks_beside(void (*loop)(void *))
 {
     null_file = fopen("/dev/null", "w");
@@ -142,6 +154,7 @@ BESIDE(an_atomic_loop, loop_atomic, (void)0)
 BESIDE(malloc, loop_malloc, if (test_under_sanitizer()) SKIP("what the left ones had allocated is a leak"))
 BESIDE(printf, loop_printf, (void)0)
 BESIDE(strtod, loop_strtod, NEEDS_PURE_LOOPS())
+BESIDE(preempt_off_and_on, loop_off_and_on, (void)0)
 BESIDE(clock_gettime, loop_clock, (void)0)
 BESIDE(short_system_calls, loop_syscall, NEEDS_PURE_LOOPS()) /* getppid is none of those that TSan knows */
 

@@ -37,6 +37,13 @@ static inline void gort__arch_set_held(uint64_t held)
     ((volatile uint64_t *)gort__arch_words())[1] = held;
 }
 
+static inline __attribute__((always_inline)) void *gort__arch_sp(void)
+{
+    void *sp;
+    __asm__ volatile("mov %0, sp" : "=r"(sp) : : "memory");
+    return sp;
+}
+
 static inline void gort__arch_pause(void)
 {
     __asm__ volatile("isb" : : : "memory"); /* longer than yield, which most cores ignore */

@@ -39,6 +39,13 @@ static inline void gort__arch_set_held(uint64_t held)
                      : "memory");
 }
 
+static inline __attribute__((always_inline)) void *gort__arch_sp(void)
+{
+    void *sp;
+    __asm__ volatile("movq %%rsp, %0" : "=r"(sp) : : "memory");
+    return sp;
+}
+
 static inline void gort__arch_pause(void)
 {
     __asm__ volatile("pause" : : : "memory");

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * roots.c - where a stopped world keeps its pointers.
+ *
+ * Why: a collector must see every word that a goroutine may use when it goes on. With the world stopped (world.c) those are
+ *     a goroutine that runs on no thread    its stack from ctx.sp upwards; the switch has put all registers there,
+ *                                           but for the frame pointer, which is in its record
+ *     one whose thread waits in the         its stack from where the signal met it, with the red zone; the signal frame on the
+ *     signal handler                        alternate stack, which holds its registers
+ *     one whose thread waits in a call      its stack from m->still upwards (GORT_REST)
+ *     the function of gort_block            the thread's own stack, in either of these two ways
+ *     the caller, if it is a goroutine      its stack from here upwards
+ *     one that has not run yet              its record
+ * and what it has left in our hands: copied arguments, keys, exit handlers, the buffers of channels, timers. These
+ * are walked as they are, with what is free among them; a stale pointer there keeps something alive a little longer.
+ * Threads: who has stopped the world.
+ */
+#include <errno.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define RED_ZONE  128
+#define OWN_STACK ((size_t)1 << 30) /* a thread's own stack is not larger */
+
+struct visit {
+    void (*fn)(const void *from, const void *to, void *arg);
+    void *arg;
+};
+
+/* From sp to the end of the stack that it is on: a goroutine's, or m's own. */
+static void visit_stack(const struct visit *v, const struct gort__m *m, uintptr_t sp)
+{
+    sp &= ~(uintptr_t)15;
+    const struct gort__stack *s = gort__stack_at((void *)sp);
+    uintptr_t hi = (uintptr_t)(s ? gort__stack_hi(s) : m ? m->stack_hi : NULL);
+    if (sp < hi && (s || hi - sp < OWN_STACK))
+        v->fn((void *)sp, (void *)hi, v->arg);
+}
+
+/* The goroutine, or the function of gort_block, whose thread is m's. */
+static void visit_thread(const struct visit *v, struct gort__m *m)
+{
+    if (gort__load(&m->g, RELAXED) == &m->g0 && !gort__load(&m->block_g, RELAXED))
+        return;
+    if (gort__load(&m->in_handler, RELAXED)) {
+        v->fn((char *)m - GORT_ALTSTACK, m, v->arg);
+        visit_stack(v, m, (uintptr_t)m->met_sp - RED_ZONE);
+        return;
+    }
+    void *still = gort__load(&m->still, ACQUIRE); /* pairs with gort__world_rest */
+    if (still)
+        visit_stack(v, m, (uintptr_t)still);
+}
+
+static void visit_g(const struct visit *v, const struct gort__g *g)
+{
+    uint8_t state = gort__load(&g->state, RELAXED);
+    if (state == GORT_G_IDLE || state == GORT_G_DEAD)
+        return;
+    v->fn(g, g + 1, v->arg);
+    const struct gort__m *m = gort__load(&g->m, ACQUIRE); /* pairs with schedule.c; may be an old one */
+    bool on_thread = m && (gort__load(&m->g, RELAXED) == g || (m->block_g == g && !m->on_g0));
+    if (!on_thread && g->stack && g->ctx.pc)
+        visit_stack(v, NULL, (uintptr_t)g->ctx.sp);
+}
+
+static void visit_gs(const void *from, const void *to, void *arg)
+{
+    for (const struct gort__g *g = from; (const void *)g < to; g++)
+        visit_g(arg, g);
+}
+
+static GORT_NOINLINE void visit_all(const struct visit *v, struct gort__m *self)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    for (struct gort__m *m = s->all_ms; m; m = m->all_next)
+        if (m != self && m->has_thread)
+            visit_thread(v, m);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__slab_each(&s->gs, visit_gs, (void *)(uintptr_t)v);
+    for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
+        gort__slab_each(&s->blocks[i], v->fn, v->arg);
+    gort__alloc_each(v->fn, v->arg);
+    if (!self->plain)
+        visit_stack(v, self, (uintptr_t)gort__arch_sp());
+}
+
+int gort_world_roots(void (*fn)(const void *from, const void *to, void *arg), void *arg)
+{
+    struct gort__m *m = gort__m_self();
+    if (!fn)
+        gort__fatal("gort_world_roots: NULL function");
+    if (!m || gort__load(&gort__sched.world_owner, RELAXED) != m)
+        return -EPERM;
+    m = gort__enter();
+    struct visit v = {fn, arg};
+    __builtin_unwind_init(); /* the caller's registers are in this frame */
+    visit_all(&v, m);
+    gort__leave(m);
+    return 0;
+}
