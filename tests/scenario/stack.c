@@ -236,7 +236,7 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     finish(PARKED);
 }
 
-/* From many to few: stacks and the kernel's tables for them go, records of some 300 bytes stay. */
+/* From many to few: stacks and the kernel's tables for them go. */
 TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
 {
     no_counting();
@@ -251,6 +251,35 @@ TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
     CHECK_LT(status_kb("VmPTE"), tables + n / 8);
     start(n, 8 * KIB); /* and all of it can be used again */
     finish(n);
+}
+
+static atomic_long ticks;
+
+static void tick(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&ticks, 1);
+}
+
+/* And the records too: many that have not run cost 256 bytes each while they wait, and nothing when they are gone. */
+TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
+{
+    no_counting();
+    long n = 200000, rss = test_rss_kb();
+    for (int round = 0; round < 3; round++) {
+        atomic_store(&ticks, 0);
+        start(10, 0); /* some that live through it */
+        gort_preempt_off();
+        for (long i = 0; i < n; i++)
+            CHECK_EQ(gort_go(tick, NULL), 0);
+        gort_preempt_on();
+        while (atomic_load(&ticks) < n)
+            gort_yield();
+        if (gort_maxprocs(0) == 1) /* else others run them meanwhile */
+            CHECK_GT(status_kb("VmHWM"), rss + n / 8);
+        wait_for_rss(rss + n / 10); /* 50 MB of records were there, 20 may stay */
+        finish(10);
+    }
 }
 
 /* Goroutines that go deep, park and are woken while the scavenger is at them. */
