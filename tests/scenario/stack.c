@@ -62,6 +62,29 @@ TEST_GO(nine_tenths_of_each_class, .procs = "1,2")
     }
 }
 
+/* The largest there is: it needs a GiB of memory for a moment. */
+TEST_GO(nine_tenths_of_a_gib, .procs = "1", .serial = true)
+{
+    size_t size = 1024 * MIB;
+    no_counting();
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[256];
+    long kb = 0;
+    while (f && !kb && fgets(line, sizeof line, f))
+        sscanf(line, "MemAvailable: %ld", &kb);
+    if (f)
+        fclose(f);
+    if (kb < 3 * 1024 * 1024)
+        SKIP("only %ld KiB of memory", kb);
+    long before = test_rss_kb();
+    CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = size}, use_most, (void *)(uintptr_t)size), 0);
+    while (atomic_load(&counter) < 1)
+        gort_yield();
+    while (gort_count() > 1)
+        gort_yield();
+    CHECK_LT(test_rss_kb(), before + 64 * 1024); /* the pages of a large one go with its goroutine */
+}
+
 static void chain(const int *above, int n)
 {
     int mine = n;
