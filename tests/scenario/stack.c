@@ -287,8 +287,8 @@ static void tick(void *unused)
 /* And the records too: many that have not run cost 256 bytes each while they wait, and nothing when they are gone. */
 TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
 {
-    no_counting();
-    long n = 200000, rss = test_rss_kb();
+    bool counts = !test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator();
+    long n = counts ? 200000 : 40000, rss = test_rss_kb();
     for (int round = 0; round < 3; round++) {
         atomic_store(&ticks, 0);
         start(10, 0); /* some that live through it */
@@ -298,9 +298,14 @@ TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
         gort_preempt_on();
         while (atomic_load(&ticks) < n)
             gort_yield();
-        if (gort_maxprocs(0) == 1) /* else others run them meanwhile */
-            CHECK_GT(status_kb("VmHWM"), rss + n / 8);
-        wait_for_rss(rss + n / 10); /* 50 MB of records were there, 20 may stay */
+        if (!counts) { /* it happens all the same, and some more start meanwhile */
+            for (int i = 0; i < 50; i++, gort_sleep(10 * GORT_MS))
+                CHECK_EQ(gort_go(tick, NULL), 0);
+        } else {
+            if (gort_maxprocs(0) == 1) /* else others run them meanwhile */
+                CHECK_GT(status_kb("VmHWM"), rss + n / 8);
+            wait_for_rss(rss + n / 10); /* 50 MB of records were there, 20 may stay */
+        }
         finish(10);
     }
 }
