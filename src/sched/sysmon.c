@@ -29,10 +29,11 @@
 #define SLICE          (10 * MS)
 #define SLICE_MAX      (100 * MS)
 #define SLICE_WOKEN    (1 * MS)
-#define POLL_LATE                                                                                            \
-    (1 * MS) /* a P looks itself; one that is in a long system call of its own is not stuck yet */
-#define ASK_AGAIN (10 * MS)
-#define HOG_CPU   (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
+/* While all Ps are busy: they look themselves, and a long system call is not a standstill. */
+#define POLL_LATE  (1 * MS)
+#define TIMER_LATE (200 * US)
+#define ASK_AGAIN  (10 * MS)
+#define HOG_CPU    (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -175,7 +176,7 @@ static bool see_to_events(int64_t now)
 {
     bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
     bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
-    if (gort__timer_next() <= now) {
+    if (gort__timer_next() <= now - TIMER_LATE) {
         gort__timer_watch();
         did = true;
     }
@@ -225,8 +226,8 @@ static void loop(void *unused)
         if (tick > TICK_MAX)
             tick = TICK_MAX;
         int64_t until = now + tick, next = gort__timer_next();
-        if (stuck && next < until)
-            until = next > now ? next : now;
+        if (stuck && next < until - TIMER_LATE)
+            until = next + TIMER_LATE > now ? next + TIMER_LATE : now;
         bool quiet = all_idle(was_quiet);
         if (quiet) {
             until = was_quiet ? INT64_MAX : now + TICK_WAITING;
