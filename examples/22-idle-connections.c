@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 22-idle-connections.c - very many connections, most of them silent.      cc 22-idle-connections.c -o 22-idle-connections -lgort -pthread
+ * 22-idle-connections.c - very many connections, most of them silent.
+ *
+ *     cc 22-idle-connections.c -o 22-idle-connections -lgort -pthread
  *
  *     22-idle-connections 7000            then: nc 127.0.0.1 7000
  *

@@ -21,6 +21,7 @@ enum gort__rank {
     GORT_RANK_GFREE, /* free goroutines */
     GORT_RANK_STACK, /* free stacks */
     GORT_RANK_SLAB,  /* slabs */
+    GORT_RANK_CHUNK, /* descriptions of large chunks of slabs */
     GORT_RANK_MAX
 };
 

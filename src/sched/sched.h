@@ -248,6 +248,7 @@ struct gort__sched {
     struct gort__slab gs;         /* all Gs */
     struct gort__lock free_lock;  /* rank GORT_RANK_GFREE; guards free_batches and loose */
     struct gort__g *free_batches; /* batches of idle Gs */
+    uint32_t free_batches_n;      /* how many; atomic, written under free_lock */
     struct gort__g *loose;        /* single idle Gs */
     struct gort__slab blocks[4];  /* 128, 256, 512, 1024 bytes: copied arguments, keys, exit handlers */
 };
@@ -311,6 +312,13 @@ struct gort__g *gort__g_new(struct gort__p *p); /* an idle G; p NULL: for a plai
 void gort__g_free(struct gort__p *p, struct gort__g *g);    /* its stack is gone already */
 void gort__g_discard(struct gort__p *p, struct gort__g *g); /* never started */
 void gort__g_cache_flush(struct gort__p *p);
+/* Free records go from P to P in batches, linked through a field of their first. */
+#define GORT_G_BATCH 64
+static inline struct gort__g **gort__g_batch_link(struct gort__g *batch)
+{
+    return (struct gort__g **)(void *)&batch->wait_slot;
+}
+void gort__g_batch_put_locked(struct gort__g *batch); /* with free_lock held */
 void gort__g_collect(void); /* memory is short: takes records and stacks from idle Ps */
 void gort__g_name(struct gort__g *g, const char *name);
 void gort__drop_context(void *context); /* the exit handler of one that inherited a context */
@@ -432,6 +440,10 @@ void gort__overflow_end(void);                /* at its end */
 void gort__overflow_check(struct gort__g *g); /* GORT_G_CHECKED: fatal when it has run over its stack's end */
 void gort__census_take(struct gort__g *g);    /* GORT_G_CHECKED: it has ended, and is off its stack */
 void gort__census_print(void);                /* at the end of a run, while its goroutines are still there */
+/* recycle.c, by the keeper: at each tick, true: there is something to do; some of it, until that time, true: there is more. */
+bool gort__recycle_tick(void);
+bool gort__recycle(int64_t until);
+void gort__recycle_reset(void);
 int64_t gort__shrink(int64_t now); /* by the keeper: when it wants to be called again, INT64_MAX: not soon */
 void gort__shrink_stir_locked(void); /* all Ps are idle: a good moment, if it has not looked for long */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */

@@ -42,6 +42,7 @@ static struct {
     size_t floor;      /* memory of the process after the last scan */
     int quiet;         /* ticks since something happened */
     bool trimming;     /* free stacks are being trimmed */
+    bool recycling;    /* so are free records */
     bool scanning;     /* a scan is on: */
     struct gort__stack_cursor at;
     int64_t spent; /* time */
@@ -175,6 +176,9 @@ static void tick(int64_t now)
     flush_idle();
     gort__stack_age(job.urgent);
     job.trimming = true;
+    job.recycling = gort__recycle_tick();
+    if (job.recycling)
+        job.quiet = 0;
     if (!job.scanning && (grown || job.left || job.urgent) && now >= job.scan_at) {
         job.scanning = true;
         job.left = false;
@@ -189,6 +193,7 @@ int64_t gort__shrink(int64_t now)
     uint64_t run = gort__load(&gort__sched.run, RELAXED);
     if (job.run != run) {
         memset(&job, 0, sizeof job);
+        gort__recycle_reset();
         job.run = run;
         job.due = now + TICK;
         gort__store(&asleep, false, RELAXED);
@@ -201,9 +206,11 @@ int64_t gort__shrink(int64_t now)
         tick(now);
     if (job.trimming)
         job.trimming = !gort__stack_trim(now + SLICE);
+    else if (job.recycling)
+        job.recycling = gort__recycle(now + SLICE);
     else if (job.scanning)
         scan_some(now);
-    if (job.trimming || job.scanning)
+    if (job.trimming || job.recycling || job.scanning)
         return now;
     if (job.quiet > 2) { /* what was given back last has aged and is gone */
         job.due = INT64_MAX;

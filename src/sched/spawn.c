@@ -22,14 +22,10 @@
 #include "sched/scope.h"
 #include "sched/verbs.h"
 
-#define BATCH     64
 #define SPARE_MAX 32 /* 2048 records, 512 KiB a P */
 
-/* Batches are linked through this field of their first G. */
-static struct gort__g **batch_link(struct gort__g *batch)
-{
-    return (struct gort__g **)(void *)&batch->wait_slot;
-}
+#define BATCH      GORT_G_BATCH
+#define batch_link gort__g_batch_link
 
 /* Up to n new records; NULL: no memory. */
 static struct gort__g *carve(size_t n, size_t *got)
@@ -44,6 +40,21 @@ static struct gort__g *carve(size_t n, size_t *got)
     return gs;
 }
 
+static void pop_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    s->free_batches = *batch_link(s->free_batches);
+    gort__store(&s->free_batches_n, s->free_batches_n - 1, RELAXED);
+}
+
+void gort__g_batch_put_locked(struct gort__g *batch)
+{
+    struct gort__sched *s = &gort__sched;
+    *batch_link(batch) = s->free_batches;
+    s->free_batches = batch;
+    gort__store(&s->free_batches_n, s->free_batches_n + 1, RELAXED);
+}
+
 /* Takes a whole batch, if there is one, else up to as many of the loose ones; *n tells how many. */
 static struct gort__g *shared_batch(uint32_t *n)
 {
@@ -52,7 +63,7 @@ static struct gort__g *shared_batch(uint32_t *n)
     struct gort__g *g = s->free_batches;
     *n = BATCH;
     if (g) {
-        s->free_batches = *batch_link(g);
+        pop_locked();
     } else if (s->loose) { /* Ps that went out of use, or were flushed, left them: new ones would add up */
         struct gort__g *last = g = s->loose;
         for (*n = 1; *n < BATCH && last->link; ++*n)
@@ -105,7 +116,7 @@ static GORT_NOINLINE struct gort__g *new_plain(void)
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
     if (!s->loose && s->free_batches) {
         s->loose = s->free_batches;
-        s->free_batches = *batch_link(s->loose);
+        pop_locked();
     }
     struct gort__g *g = s->loose;
     if (g)
@@ -148,8 +159,7 @@ static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
     for (; p->spare_n > keep; p->spare_n--) {
         struct gort__g *batch = p->spare;
         p->spare = *batch_link(batch);
-        *batch_link(batch) = gort__sched.free_batches;
-        gort__sched.free_batches = batch;
+        gort__g_batch_put_locked(batch);
     }
     gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
 }

@@ -32,7 +32,8 @@
 #define SLICE_MAX    (100 * MS)
 #define SLICE_WOKEN  (1 * MS)
 #define OVERDUE      (4 * MS) /* a timer, while a P is idle */
-#define POLL_LATE    (1 * MS)
+#define POLL_LATE    (1 * MS) /* fds and timers while all Ps are busy: those look themselves */
+#define TIMER_LATE   (200 * US)
 #define ASK_AGAIN    (10 * MS)
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
@@ -184,7 +185,7 @@ static bool see_to_events(int64_t now)
 {
     bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
     bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
-    if (gort__timer_next() <= now) {
+    if (gort__timer_next() <= now - TIMER_LATE) {
         gort__timer_watch();
         did = true;
     }
@@ -239,7 +240,7 @@ static void look_around(uint32_t seen)
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++)
         busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
-    int64_t grace = stuck ? 0 : OVERDUE;
+    int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now);
     adapt(busy, waiting != NOBODY || (stuck && gort__poll_pending()));

@@ -6,6 +6,7 @@
 
 #include "netting.h"
 #include "poll/poll.h"
+#include "sched/sched.h"
 
 static atomic_long served, asked;
 
@@ -122,6 +123,90 @@ TEST_GO(io_beside_yielding_goroutines, .procs = "1,2")
     atomic_store(&stop, 1);
     CHECK_EQ(gort_close(ends[0]), 0);
     settle();
+}
+
+static atomic_long hogs;
+
+static void hog(void)
+{
+    atomic_fetch_add(&hogs, 1);
+    while (!atomic_load(&stop))
+        for (volatile int i = 0; i < 1000; i++)
+            ;
+    atomic_fetch_sub(&hogs, 1);
+}
+
+/* The same beside goroutines that compute and never call: more of them than Ps. */
+TEST_GO(io_beside_hogs, .procs = "1,2,4", .timeout = 120)
+{
+    char byte = 'x';
+    int ends[2], rounds = (int)test_scaled(20, 5);
+    if (test_under_emulator() || test_under_valgrind())
+        SKIP("too slow here");
+    tcp_pair(ends);
+    CHECK_EQ(GORT_GO(echo, ends[1]), 0);
+    for (int i = 0; i < 2 * gort_maxprocs(0); i++)
+        CHECK_EQ(GORT_GO(hog), 0);
+    await(&hogs, gort_maxprocs(0));
+    for (int i = 0; i < rounds; i++) {
+        CHECK_EQ(gort_write_all(ends[0], &byte, 1), 1);
+        CHECK_EQ(gort_read_until(ends[0], &byte, 1, soon()), 1);
+    }
+    CHECK_GT(hogs, 0);
+    atomic_store(&stop, 1);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    settle();
+}
+
+/* --- a burst ---------------------------------------------------------------------------------------- */
+
+enum { BURST = 64 };
+static int burst_ends[BURST][2];
+static atomic_long burst_ps[BURST], burst_done;
+
+static void read_and_compute(long i)
+{
+    char byte;
+    CHECK_EQ(gort_read(burst_ends[i][0], &byte, 1), 1);
+    atomic_store(&burst_ps[i], (long)(uintptr_t)gort__m_self()->p);
+    for (int64_t until = gort_now() + 3 * GORT_MS; gort_now() < until;)
+        ;
+    atomic_fetch_add(&burst_done, 1);
+}
+
+static void *poke_all(void *unused)
+{
+    for (int i = 0; i < BURST; i++)
+        CHECK_EQ(write(burst_ends[i][1], "x", 1), 1);
+    return unused;
+}
+
+/* Many become ready at once, found by one P: others take their part of the work. */
+TEST_GO(a_burst_is_shared, .procs = "2,4")
+{
+    pthread_t thread;
+    int ps = 0;
+    if (test_under_emulator() || test_under_valgrind())
+        SKIP("threads do not run at the same time here");
+    for (long i = 0; i < BURST; i++) {
+        CHECK_EQ(gort_pipe(burst_ends[i]), 0);
+        CHECK_EQ(GORT_GO(read_and_compute, i), 0);
+    }
+    await_waiting("io read", BURST);
+    CHECK_EQ(pthread_create(&thread, NULL, poke_all, NULL), 0);
+    gort_block_enter();
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    gort_block_leave();
+    while (atomic_load(&burst_done) < BURST)
+        gort_sleep(GORT_MS);
+    for (int i = 0; i < BURST; i++) {
+        bool seen = false;
+        for (int k = 0; k < i; k++)
+            seen |= burst_ps[k] == burst_ps[i];
+        ps += !seen;
+        close_pair(burst_ends[i]);
+    }
+    CHECK_GE(ps, 2);
 }
 
 /* --- the count ------------------------------------------------------------------------------------ */

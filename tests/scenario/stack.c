@@ -62,6 +62,29 @@ TEST_GO(nine_tenths_of_each_class, .procs = "1,2")
     }
 }
 
+/* The largest there is: it needs a GiB of memory for a moment. */
+TEST_GO(nine_tenths_of_a_gib, .procs = "1", .serial = true)
+{
+    size_t size = 1024 * MIB;
+    no_counting();
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[256];
+    long kb = 0;
+    while (f && !kb && fgets(line, sizeof line, f))
+        sscanf(line, "MemAvailable: %ld", &kb);
+    if (f)
+        fclose(f);
+    if (kb < 3 * 1024 * 1024)
+        SKIP("only %ld KiB of memory", kb);
+    long before = test_rss_kb();
+    CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = size}, use_most, (void *)(uintptr_t)size), 0);
+    while (atomic_load(&counter) < 1)
+        gort_yield();
+    while (gort_count() > 1)
+        gort_yield();
+    CHECK_LT(test_rss_kb(), before + 64 * 1024); /* the pages of a large one go with its goroutine */
+}
+
 static void chain(const int *above, int n)
 {
     int mine = n;
@@ -236,7 +259,7 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     finish(PARKED);
 }
 
-/* From many to few: stacks and the kernel's tables for them go, records of some 300 bytes stay. */
+/* From many to few: stacks and the kernel's tables for them go. */
 TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
 {
     no_counting();
@@ -251,6 +274,40 @@ TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
     CHECK_LT(status_kb("VmPTE"), tables + n / 8);
     start(n, 8 * KIB); /* and all of it can be used again */
     finish(n);
+}
+
+static atomic_long ticks;
+
+static void tick(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&ticks, 1);
+}
+
+/* And the records too: many that have not run cost 256 bytes each while they wait, and nothing when they are gone. */
+TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
+{
+    bool counts = !test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator();
+    long n = counts ? 200000 : 40000, rss = test_rss_kb();
+    for (int round = 0; round < 3; round++) {
+        atomic_store(&ticks, 0);
+        start(10, 0); /* some that live through it */
+        gort_preempt_off();
+        for (long i = 0; i < n; i++)
+            CHECK_EQ(gort_go(tick, NULL), 0);
+        gort_preempt_on();
+        while (atomic_load(&ticks) < n)
+            gort_yield();
+        if (!counts) { /* it happens all the same, and some more start meanwhile */
+            for (int i = 0; i < 50; i++, gort_sleep(10 * GORT_MS))
+                CHECK_EQ(gort_go(tick, NULL), 0);
+        } else {
+            if (gort_maxprocs(0) == 1) /* else others run them meanwhile */
+                CHECK_GT(status_kb("VmHWM"), rss + n / 8);
+            wait_for_rss(rss + n / 10); /* 50 MB of records were there, 20 may stay */
+        }
+        finish(10);
+    }
 }
 
 /* Goroutines that go deep, park and are woken while the scavenger is at them. */

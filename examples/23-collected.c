@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 22-collected.c - memory that nobody frees.      cc 22-collected.c -o 22-collected $(pkg-config --cflags --libs gort-gc)
+ * 23-collected.c - memory that nobody frees.      cc 23-collected.c -o 23-collected $(pkg-config --cflags --libs gort-gc)
  * Build: gc
  *
  * With libgort-gc and the Boehm collector goroutines share lists and strings without asking who frees them. What a

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recycle.c - records of goroutines that nobody needs any more give their memory back.
+ *
+ * Why: a million goroutines leave 256 MB of records behind when they end. They lie in the shared list of free batches,
+ * linked through themselves, in any order; their chunks can be given back only whole. So, when there were many batches
+ * too many for two ticks, the scavenger takes the list into its hands, with what idle Ps keep, and
+ *     MARK    marks each record in it;
+ *     CHOOSE  looks for chunks all of whose records are marked, and marks those as gone;
+ *     SIFT    puts all records that are not gone into batches again, and the batches back;
+ *     EMPTY   gives the memory of the chosen chunks back: zeroes are idle records that were never used (slab.c).
+ * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in slices, by the
+ * keeper; starting and ending goroutines pay nothing.
+ * A mark is a value of wait_word, which means nothing in an idle record but that nobody can claim it.
+ * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but in chunks that EMPTY zeroes.
+ * Threads: the keeper; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
+ */
+#include <string.h>
+
+#include "base/fatal.h"
+#include "sched/verbs.h"
+
+#define ENOUGH 256 /* batches, 4 MiB: not worth the trouble below */
+#define MARK   0x6d61726bu
+#define GONE   0x676f6e65u
+
+enum step { REST, MARKING, CHOOSING, SIFTING, EMPTYING };
+
+static struct {
+    enum step step;
+    uint32_t before;             /* free batches at the last tick */
+    struct gort__g *all, *batch; /* those in our hands; the next to be looked at */
+    struct gort__chunk *chunk;   /* the same for CHOOSE */
+    struct gort__chunk *chosen;  /* linked by more */
+    struct gort__g *part;        /* a batch that is not full yet, */
+    int part_n;                  /* and how many it has */
+} job;
+
+void gort__recycle_reset(void)
+{
+    memset(&job, 0, sizeof job);
+}
+
+bool gort__recycle_tick(void)
+{
+    struct gort__sched *s = &gort__sched;
+    uint32_t now = gort__load(&s->free_batches_n, RELAXED);
+    bool start = job.step == REST && now >= ENOUGH && job.before >= ENOUGH;
+    job.before = now;
+    if (start) {
+        gort__g_collect(); /* what idle Ps keep would hold many chunks */
+        gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+        job.all = s->free_batches;
+        if (s->loose) { /* a batch like any other, if not of 64 */
+            *gort__g_batch_link(s->loose) = job.all;
+            job.all = s->loose;
+            s->loose = NULL;
+        }
+        job.batch = job.all;
+        s->free_batches = NULL;
+        gort__store(&s->free_batches_n, 0, RELAXED);
+        gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+        job.step = job.all ? MARKING : REST;
+    }
+    return job.step != REST;
+}
+
+static void mark(void)
+{
+    for (struct gort__g *g = job.batch; g; g = g->link)
+        gort__store(&g->wait_word, MARK, RELAXED);
+    job.batch = *gort__g_batch_link(job.batch);
+    if (job.batch)
+        return;
+    job.chunk = gort__load(&gort__sched.gs.chunks, ACQUIRE); /* pairs with slab.c:grow */
+    job.step = CHOOSING;
+}
+
+static void mark_chunk(const struct gort__chunk *c, uint32_t mark)
+{
+    for (char *at = c->first; at < c->limit; at += sizeof(struct gort__g))
+        gort__store(&((struct gort__g *)(void *)at)->wait_word, mark, RELAXED);
+}
+
+static bool all_marked(const struct gort__chunk *c)
+{
+    for (char *at = c->first; at < c->limit; at += sizeof(struct gort__g))
+        if (gort__load(&((struct gort__g *)(void *)at)->wait_word, RELAXED) != MARK)
+            return false;
+    return true;
+}
+
+static void choose(void)
+{
+    struct gort__chunk *c = job.chunk;
+    job.chunk = c->next;
+    if (gort__chunk_is_full(&gort__sched.gs, c) && all_marked(c)) {
+        mark_chunk(c, GONE);
+        c->more = job.chosen; /* it is in no list of the slab: it is full */
+        job.chosen = c;
+    }
+    if (!job.chunk) {
+        job.batch = job.all;
+        job.step = SIFTING;
+    }
+}
+
+static void give_part(bool full)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    if (full)
+        gort__g_batch_put_locked(job.part);
+    for (struct gort__g *g = full ? NULL : job.part, *next; g; g = next) {
+        next = g->link;
+        g->link = s->loose;
+        s->loose = g;
+    }
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    job.part = NULL;
+    job.part_n = 0;
+}
+
+static void sift(void)
+{
+    struct gort__g *next, *next_batch = *gort__g_batch_link(job.batch);
+    for (struct gort__g *g = job.batch; g; g = next) {
+        next = g->link;
+        if (gort__load(&g->wait_word, RELAXED) == GONE)
+            continue;
+        gort__store(&g->wait_word, GORT_CLAIM_NONE, RELAXED);
+        g->link = job.part;
+        job.part = g;
+        if (++job.part_n == GORT_G_BATCH)
+            give_part(true);
+    }
+    job.batch = next_batch;
+    if (next_batch)
+        return;
+    if (job.part)
+        give_part(false);
+    job.all = NULL;
+    job.step = EMPTYING;
+}
+
+static void empty(void)
+{
+    struct gort__chunk *c = job.chosen;
+    if (c) {
+        job.chosen = c->more;
+        gort__stack_unreserve((size_t)(c->limit - c->first) / sizeof(struct gort__g));
+        gort__slab_empty(&gort__sched.gs, c);
+        return;
+    }
+    job.step = REST;
+    job.before = 0;
+}
+
+bool gort__recycle(int64_t until)
+{
+    static void (*const steps[])(void) = {NULL, mark, choose, sift, empty};
+    while (job.step != REST) {
+        for (int i = 0; i < 16 && job.step != REST; i++)
+            steps[job.step]();
+        if (gort__os_now() >= until)
+            break;
+    }
+    return job.step != REST;
+}
