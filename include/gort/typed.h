@@ -30,7 +30,8 @@ GORT_END_DECLS
  * Starts a goroutine that runs f(args...): up to six pointers or integers, handed over in registers,
  * without memory of their own. 0, or -errno as gort_go. The arguments are evaluated once, here, and
  * checked against f's prototype; floating-point and struct arguments or parameters do not compile.
- * (In C, gcc also refuses a parameter of an enum type: let the function take an int.)
+ * In C the words go over as they are, without the conversion that a call would make: what a bool, char or short
+ * parameter gets must be in its range already.
  */
 #ifndef __cplusplus
 
@@ -42,16 +43,28 @@ GORT_END_DECLS
 #define GORT_PRIV_GO_(n, ...)                         GORT_PRIV_GO__(n, __VA_ARGS__)
 #define GORT_PRIV_GO__(n, ...)                        GORT_PRIV_GO##n(__VA_ARGS__)
 
-/* Two calls that are never made: the first checks number and types of the arguments; the second
- * passes pointers only, which convert to any pointer or integer, but to no double and no struct. */
+/* Two calls that are never made: the first checks number and types of the arguments; the second passes what converts
+ * to any pointer or integer, but to no floating-point type and no struct. */
 #define GORT_PRIV_GO(n, f, args, nulls, ...)                                                                 \
     __extension__({                                                                                          \
-        (void)sizeof((f)args, 0);                                                                            \
-        _Pragma("GCC diagnostic push")                                                                       \
-            _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")(void) sizeof((f)nulls, 0);                \
+        (void)sizeof(__typeof__((f)args) *);                                                                 \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                \
+            GORT_PRIV_CHECK((f)nulls);                                                                       \
         _Pragma("GCC diagnostic pop") gort_priv_go((void (*)(void))(f), n, __VA_ARGS__);                     \
     })
-#define GORT_PRIV_NULL ((void *)0)
+#ifdef __clang__
+#define GORT_PRIV_NULL        ((void *)0)
+#define GORT_PRIV_CHECK(call) (void)sizeof(__typeof__(call) *)
+#else
+/* gcc converts no pointer to an enum. But an integer that is too large for every integer type is a matter of -Woverflow,
+ * and one that no floating-point type has the digits for, of -Wconversion; neither is looked for inside sizeof. */
+#define GORT_PRIV_NULL (((__int128)1 << 120) + 1)
+#define GORT_PRIV_CHECK(call)                                                                                \
+    _Pragma("GCC diagnostic ignored \"-Woverflow\"") _Pragma("GCC diagnostic ignored \"-Wunused-value\"")    \
+        _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"")                                              \
+            _Pragma("GCC diagnostic ignored \"-Wunused-result\"")                                            \
+                _Pragma("GCC diagnostic error \"-Wconversion\"") if (0) call
+#endif
 
 /* The word for one argument. Integers are widened with their sign. */
 #define GORT_PRIV_WORD(x)                                                                                    \
