@@ -40,6 +40,8 @@ GORT_API int gort_chan_close(gort_chan *ch);
 /* How many values wait in the buffer; how many fit. NULL: 0. */
 GORT_API size_t gort_chan_len(const gort_chan *ch);
 GORT_API size_t gort_chan_cap(const gort_chan *ch);
+/* Bytes an element. NULL: 0. Never parks. */
+GORT_API size_t gort_chan_elem(const gort_chan *ch);
 
 enum { GORT_RECV = 1, GORT_SEND = 2 };
 

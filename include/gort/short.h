@@ -22,6 +22,7 @@ typedef gort_chan chan;
 #define chan_close      gort_chan_close
 #define chan_len        gort_chan_len
 #define chan_cap        gort_chan_cap
+#define chan_elem       gort_chan_elem
 
 #define wg_add        gort_wg_add
 #define wg_done       gort_wg_done

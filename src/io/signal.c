@@ -148,7 +148,7 @@ int gort_signal_notify(gort_chan *ch, int signo)
 {
     if (!ch)
         gort__fatal("gort_signal_notify: NULL channel");
-    if (refused(signo))
+    if (refused(signo) || gort_chan_elem(ch) != sizeof(int))
         return -EINVAL;
     struct gort__m *m = gort__enter();
     if (!m)

@@ -161,7 +161,8 @@ void gort__os_signal_unblock(int signo);                     /* for the calling 
 bool gort__os_signal_take(int signo, void (*fn)(int signo));
 /* Back to the default, if fn is still the handler. */
 void gort__os_signal_give_back(int signo, void (*fn)(int signo));
-/* Installs fn for signo whatever its disposition is, which release puts back. 0 or -errno. One at a time for each signal. */
+/* Installs fn for signo whatever its disposition is, which release puts back; the shared one stays shared. 0 or -errno. One at
+ * a time for each signal. */
 int gort__os_signal_catch(int signo, void (*fn)(int signo));
 void gort__os_signal_release(int signo);
 __attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handlers */

@@ -326,3 +326,8 @@ size_t gort_chan_cap(const gort_chan *ch)
 {
     return ch ? ch->cap : 0;
 }
+
+size_t gort_chan_elem(const gort_chan *ch)
+{
+    return ch ? ch->elem : 0;
+}

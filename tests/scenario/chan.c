@@ -15,6 +15,7 @@ static void each_state(void)
         gort_chan *ch = gort_chan_new(sizeof(int), cap);
         CHECK(ch);
         CHECK_EQ(gort_chan_cap(ch), cap);
+        CHECK_EQ(gort_chan_elem(ch), sizeof(int));
         int v = 77;
         CHECK_EQ(gort_chan_recv_until(ch, &v, GORT_TRY), -EAGAIN);
         CHECK_EQ(v, 77);
@@ -34,6 +35,7 @@ static void each_state(void)
     }
     CHECK_EQ(gort_chan_len(NULL), 0);
     CHECK_EQ(gort_chan_cap(NULL), 0);
+    CHECK_EQ(gort_chan_elem(NULL), 0);
     CHECK(gort_chan_ref(NULL) == NULL);
     gort_chan_unref(NULL);
 }

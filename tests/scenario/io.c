@@ -427,6 +427,52 @@ TEST_GO(lines)
     CHECK_EQ(gort_close(ends[0]), 0);
 }
 
+/* The last line lacks its end and lies at the end of the buffer: it has to be moved to see that nothing follows. */
+TEST_GO(a_last_line_that_moves)
+{
+    char room[16], *line;
+    size_t len;
+    int ends[2];
+    gort_reader in;
+    CHECK_EQ(gort_pipe(ends), 0);
+    CHECK_EQ(gort_write_all(ends[1], "ab\nABCDEFGHIJKL", 15), 15);
+    CHECK_EQ(gort_close(ends[1]), 0);
+    gort_reader_init(&in, ends[0], room, sizeof room);
+    CHECK_EQ(gort_reader_line(&in, &line, &len), 1);
+    CHECK_STR(line, "ab");
+    CHECK_EQ(gort_reader_line(&in, &line, &len), 1);
+    CHECK_STR(line, "ABCDEFGHIJKL");
+    CHECK_EQ(len, 12);
+    CHECK_EQ(gort_reader_line(&in, &line, &len), 0);
+    CHECK_EQ(gort_close(ends[0]), 0);
+}
+
+/* Who has looked as far as the end of the file gets the same lines, and hears of it when the file grows. */
+TEST_GO(lines_after_a_look_at_the_end)
+{
+    char room[64], path[] = "/tmp/gort-lines-XXXXXX", *line;
+    size_t len;
+    gort_reader in;
+    int fd = mkstemp(path), out = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    CHECK(fd >= 0 && out >= 0);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(gort_write_all(out, "a\r\nb\r", 5), 5);
+    gort_reader_init(&in, fd, room, sizeof room);
+    CHECK_EQ(gort_reader_peek(&in, 20, &line), 5);
+    CHECK_EQ(gort_reader_line(&in, &line, &len), 1);
+    CHECK_STR(line, "a");
+    CHECK_EQ(gort_reader_line(&in, &line, &len), 1);
+    CHECK_STR(line, "b\r"); /* no end, so the byte is its own */
+    CHECK_EQ(gort_reader_peek(&in, 1, &line), 0);
+    CHECK_EQ(gort_write_all(out, "c", 1), 1);
+    CHECK_EQ(gort_reader_peek(&in, 1, &line), 1);
+    CHECK_EQ(gort_reader_skip(&in, 5), 1);
+    CHECK_EQ(gort_write_all(out, "d", 1), 1);
+    CHECK_EQ(gort_reader_skip(&in, 5), 1);
+    CHECK_EQ(gort_close(fd), 0);
+    CHECK_EQ(gort_close(out), 0);
+}
+
 /* A deadline in the middle of a line loses nothing. */
 TEST_GO(a_line_in_two_parts)
 {

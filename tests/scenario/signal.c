@@ -34,6 +34,9 @@ TEST_GO(a_signal_arrives, .procs = "1,2,4", .fuzz = true)
     CHECK_EQ(gort_signal_notify(ch, SIGSEGV), -EINVAL);
     CHECK_EQ(gort_signal_notify(ch, 0), -EINVAL);
     CHECK_EQ(gort_signal_notify(ch, 1000), -EINVAL);
+    gort_chan *wide = gort_chan_new(sizeof(long), 1);
+    CHECK_EQ(gort_signal_notify(wide, SIGUSR1), -EINVAL);
+    gort_chan_unref(wide);
     gort_chan_unref(ch);
     gort_chan_unref(other);
     settle();
@@ -174,5 +177,27 @@ TEST_GO(no_deadlock_while_registered)
     raise_later();
     CHECK_EQ(gort_chan_recv(ch, &signo), 1);
     wait(&status);
+    gort_chan_unref(ch);
+}
+
+/* The signal of preemption may be asked for too: it stays ours, and only what others send arrives. */
+TEST_GO(the_signal_of_preemption, .procs = "1,2")
+{
+    int signo = 0;
+    struct sigaction before, now;
+    gort_chan *ch = gort_chan_new(sizeof(int), 4);
+    CHECK_EQ(sigaction(SIGURG, NULL, &before), 0);
+    CHECK_EQ(gort_signal_notify(ch, SIGURG), 0);
+    CHECK_EQ(sigaction(SIGURG, NULL, &now), 0);
+    CHECK(now.sa_sigaction == before.sa_sigaction);
+    CHECK_EQ(kill(getpid(), SIGURG), 0);
+    CHECK_EQ(gort_chan_recv_until(ch, &signo, soon()), 1);
+    CHECK_EQ(signo, SIGURG);
+    CHECK_EQ(gort_signal_stop(ch, SIGURG), 0);
+    CHECK_EQ(sigaction(SIGURG, NULL, &now), 0);
+    CHECK(now.sa_sigaction == before.sa_sigaction);
+    CHECK_EQ(kill(getpid(), SIGURG), 0);
+    gort_sleep(GORT_MS);
+    CHECK_EQ(gort_chan_len(ch), 0);
     gort_chan_unref(ch);
 }

@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/fatal.h"
 #include "os/os.h"
 
@@ -73,34 +74,13 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
     errno = saved;
 }
 
-static struct sigaction former[_NSIG]; /* of caught signals; guarded by the caller */
-
-int gort__os_signal_catch(int signo, void (*fn)(int signo))
-{
-    int saved = errno, err = 0;
-    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_ONSTACK | SA_RESTART};
-    sigfillset(&action.sa_mask);
-    if (signo <= 0 || signo >= _NSIG)
-        err = -EINVAL;
-    else if (sigaction(signo, &action, &former[signo]) != 0)
-        err = -errno;
-    errno = saved;
-    return err;
-}
-
-void gort__os_signal_release(int signo)
-{
-    int saved = errno;
-    sigaction(signo, &former[signo], NULL);
-    errno = saved;
-}
-
 /* --- one signal that we share with the program ------------------------------------------------ */
 
 static struct {
     int signo;                                   /* 0: none */
     void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed */
     struct sigaction former;                     /* what the program had there */
+    void (*also)(int signo);                     /* instead of former, while it is caught; atomic */
 } shared;
 
 static void fill_place(struct gort__os_signal *s, void *context)
@@ -171,6 +151,11 @@ void gort__os_signal_unshare(int signo)
 void gort__os_signal_chain(const struct gort__os_signal *s)
 {
     const struct sigaction *f = &shared.former;
+    void (*also)(int) = gort__load(&shared.also, ACQUIRE); /* pairs with gort__os_signal_catch */
+    if (also) {
+        also(s->signo);
+        return;
+    }
     sigset_t mask = ((const ucontext_t *)s->context)->uc_sigmask; /* as it would be without us */
     sigaddset(&mask, s->signo);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -185,6 +170,33 @@ void gort__os_signal_chain(const struct gort__os_signal *s)
     } else if (f->sa_handler != SIG_DFL && f->sa_handler != SIG_IGN) {
         f->sa_handler(s->signo);
     }
+}
+
+/* --- signals that the program has asked for ---------------------------------------------------- */
+
+static struct sigaction former[_NSIG]; /* of caught signals; guarded by the caller */
+
+int gort__os_signal_catch(int signo, void (*fn)(int signo))
+{
+    int saved = errno, err = 0;
+    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    if (signo <= 0 || signo >= _NSIG)
+        err = -EINVAL;
+    else if (gort__os_signal_shared(signo))
+        gort__store(&shared.also, fn, RELEASE); /* pairs with gort__os_signal_chain */
+    else if (sigaction(signo, &action, &former[signo]) != 0)
+        err = -errno;
+    errno = saved;
+    return err;
+}
+
+void gort__os_signal_release(int signo)
+{
+    int saved = errno;
+    if (signo != shared.signo || !gort__xchg(&shared.also, NULL, RELAXED))
+        sigaction(signo, &former[signo], NULL);
+    errno = saved;
 }
 
 void gort__os_signal_block(int signo)
