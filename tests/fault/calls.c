@@ -145,13 +145,11 @@ static void look_busy(void *unused)
         ;
 }
 
-FAULTS_UP_TO(3, hogs)
+FAULTS_UP_TO(2, hogs)
 {
     gort_wg wg = {0};
-    int err = 0;
     atomic_store(&seen, false);
-    for (int i = 0; i < 2; i++)
-        err = both(err, gort_wg_go(&wg, look_busy, NULL));
+    int err = gort_wg_go(&wg, look_busy, NULL);
     gort_yield();
     atomic_store(&seen, true);
     return both(err, gort_wg_wait(&wg));
@@ -172,13 +170,11 @@ FAULTS_UP_TO(8, maxprocs)
     return both(err, now == before ? -ENOMEM : 0);
 }
 
-FAULTS_UP_TO(3, world)
+FAULTS_UP_TO(2, world)
 {
     gort_wg wg = {0};
-    int err = 0;
     atomic_store(&seen, false);
-    for (int i = 0; i < 2; i++)
-        err = both(err, gort_wg_go(&wg, look_busy, NULL));
+    int err = gort_wg_go(&wg, look_busy, NULL);
     gort_yield();
     int stop = gort_world_stop();
     CHECK_EQ(stop, 0);
