@@ -534,9 +534,13 @@ static void grow_and_shrink(int rounds)
 
 TEST_GO(maxprocs_up_and_down_is_flat, .env = "GORT_MAXPROCS=1")
 {
-    grow_and_shrink((int)test_scaled(200, 50));
-    long mapped = fault_mapped();
-    grow_and_shrink((int)test_scaled(600, 150));
-    long more = fault_mapped() - mapped;
-    CHECK_MSG(more <= 0 || is_records(more), "%ld bytes more", more);
+    long more = 1;
+    for (int i = 0; i < 5 && more > 0;
+         i++) { /* how many each P needs at the most is a matter of luck, but soon known */
+        long mapped = fault_mapped();
+        grow_and_shrink((int)test_scaled(300, 100));
+        more = fault_mapped() - mapped;
+        more = is_records(more) ? 0 : more;
+    }
+    CHECK_MSG(more <= 0, "%ld bytes more", more);
 }
