@@ -11,7 +11,8 @@ GORT_BEGIN_DECLS
 #define GORT_MS  INT64_C(1000000)
 #define GORT_SEC INT64_C(1000000000)
 
-/* Deadlines with a meaning of their own: never; and do not wait at all (-EAGAIN instead). */
+/* Deadlines with a meaning of their own: never; and do not wait at all (-EAGAIN instead). Any call that waits until a deadline
+ * may return -ENOMEM when there is no memory for one more alarm; nothing has happened then. */
 #define GORT_FOREVER INT64_MAX
 #define GORT_TRY     INT64_MIN
 
@@ -35,7 +36,7 @@ typedef struct gort_timer gort_timer;
 GORT_API gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg);
 /* True: it prevented a call that would have come. After it no call begins. Never parks; legal inside fn. */
 GORT_API bool gort_timer_stop(gort_timer *timer);
-/* Starts it anew. True: it was active. Nothing of the former setting happens afterwards. Never parks; legal inside fn. */
+/* Starts it anew; without memory for that, which it rarely needs, the program ends. True: it was active. Nothing of the former setting happens afterwards. Never parks; legal inside fn. */
 GORT_API bool gort_timer_reset(gort_timer *timer, int64_t first, int64_t period);
 /* Stops it and waits until fn is not running. 0; -EDEADLK inside fn; -ECANCELED. May park. */
 GORT_API int gort_timer_stop_wait(gort_timer *timer);

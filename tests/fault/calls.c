@@ -145,13 +145,11 @@ static void look_busy(void *unused)
         ;
 }
 
-FAULTS_UP_TO(3, hogs)
+FAULTS_UP_TO(2, hogs)
 {
     gort_wg wg = {0};
-    int err = 0;
     atomic_store(&seen, false);
-    for (int i = 0; i < 2; i++)
-        err = both(err, gort_wg_go(&wg, look_busy, NULL));
+    int err = gort_wg_go(&wg, look_busy, NULL);
     gort_yield();
     atomic_store(&seen, true);
     return both(err, gort_wg_wait(&wg));
@@ -172,13 +170,11 @@ FAULTS_UP_TO(8, maxprocs)
     return both(err, now == before ? -ENOMEM : 0);
 }
 
-FAULTS_UP_TO(3, world)
+FAULTS_UP_TO(2, world)
 {
     gort_wg wg = {0};
-    int err = 0;
     atomic_store(&seen, false);
-    for (int i = 0; i < 2; i++)
-        err = both(err, gort_wg_go(&wg, look_busy, NULL));
+    int err = gort_wg_go(&wg, look_busy, NULL);
     gort_yield();
     int stop = gort_world_stop();
     CHECK_EQ(stop, 0);
@@ -538,9 +534,13 @@ static void grow_and_shrink(int rounds)
 
 TEST_GO(maxprocs_up_and_down_is_flat, .env = "GORT_MAXPROCS=1")
 {
-    grow_and_shrink((int)test_scaled(200, 50));
-    long mapped = fault_mapped();
-    grow_and_shrink((int)test_scaled(600, 150));
-    long more = fault_mapped() - mapped;
-    CHECK_MSG(more <= 0 || is_records(more), "%ld bytes more", more);
+    long more = 1;
+    for (int i = 0; i < 5 && more > 0;
+         i++) { /* how many each P needs at the most is a matter of luck, but soon known */
+        long mapped = fault_mapped();
+        grow_and_shrink((int)test_scaled(300, 100));
+        more = fault_mapped() - mapped;
+        more = is_records(more) ? 0 : more;
+    }
+    CHECK_MSG(more <= 0, "%ld bytes more", more);
 }

@@ -265,13 +265,13 @@ FAULTS(names)
 
 TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
 {
-    static const struct leak_op ops[] = {{"tcp", tcp, 100},
-                                         {"unix_sockets", unix_sockets, 100},
-                                         {"datagrams", datagrams, 200},
-                                         {"names", names, 50},
+    static const struct leak_op ops[] = {{"tcp", tcp, 50},
+                                         {"unix_sockets", unix_sockets, 50},
+                                         {"datagrams", datagrams, 100},
+                                         {"names", names, 10},
                                          {"files", files, 100},
-                                         {"signals", signals, 50},
-                                         {"processes", processes, 5},
+                                         {"signals", signals, 20},
+                                         {"processes", processes, 2},
                                          {"lines", lines_through_a_pipe, 50}};
     try_leaks(ops, sizeof ops / sizeof *ops);
 }

@@ -261,7 +261,7 @@ static void try_leaks(const struct leak_op *ops, size_t count)
             leak.op = ops[i].op;
             leak.rounds = test_scaled(ops[i].rounds, 5);
             leak.kind = kinds[n];
-            for (leak.k = 1; leak.k <= 6 && leak_trial(ops[i].name); leak.k++)
+            for (leak.k = 1; leak.k <= 4 && leak_trial(ops[i].name); leak.k++)
                 tried++;
         }
     test_log("%ld combinations", tried);
