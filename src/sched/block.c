@@ -59,9 +59,17 @@ static void give_up(struct gort__m *m)
     gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
 
-static GORT_NOINLINE void enter_slow(struct gort__m *m)
+static inline void begin_call(struct gort__m *m)
 {
-    m = gort__enter();
+    gort__store(&m->g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
+    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__arch_set_self(&m->shadow);
+}
+
+/* Slow halves end the call themselves, so that the fast ones save no registers. */
+static GORT_NOINLINE void enter_slow(void)
+{
+    struct gort__m *m = gort__enter();
     struct gort__p *p = m ? m->p : NULL;
     if (p) {
         gort__sysmon_poke();
@@ -70,9 +78,10 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
             give_up(m);
         }
     }
-    if (m) {
-        gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
-    }
+    if (!m)
+        return;
+    gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
+    begin_call(m);
 }
 
 /* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would be dear. */
@@ -98,10 +107,9 @@ void gort_block_enter(void)
     }
     struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
     if (p && GORT_UNLIKELY(gort__load(&p->long_blocks, RELAXED) || missed(p)))
-        enter_slow(m);
-    gort__store(&g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
-    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
-    gort__arch_set_self(&m->shadow);
+        enter_slow();
+    else
+        begin_call(m);
 }
 
 /* One call was brief, or was not. Ps that others hold may be judged by sysmon at the same time: a guess gets lost. */
@@ -129,6 +137,21 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__leave(m);
 }
 
+/* Its P is gone, or something else wants attention. Inside. */
+static GORT_NOINLINE void leave_marked(struct gort__m *m)
+{
+    gort__os_fence_light();
+    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
+    int64_t gave_up = m->block_at;
+    m->block_at = 0;
+    bool brief = gave_up && gort__os_now() - gave_up < SHORT_CALL;
+    gort__attend(m);
+    if (taken)
+        judge(m->p, brief);
+    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
+    gort__leave(m);
+}
+
 void gort_block_leave(void)
 {
     struct gort__m *m = gort__m_self();
@@ -148,17 +171,11 @@ void gort_block_leave(void)
     gort__store(&m->inside, 1, RELAXED);
     gort__compiler_fence(); /* a light one, as in gort__enter */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED))) {
-        gort__os_fence_light();
-        bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
-        int64_t gave_up = m->block_at;
-        m->block_at = 0;
-        bool brief = gave_up && gort__os_now() - gave_up < SHORT_CALL;
-        gort__attend(m);
-        if (taken)
-            judge(m->p, brief);
-    } else if (gort__load(&m->p->long_blocks, RELAXED)) {
-        judge(m->p, true);
+        leave_marked(m);
+        return;
     }
+    if (GORT_UNLIKELY(gort__load(&m->p->long_blocks, RELAXED)))
+        judge(m->p, true);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
 }
