@@ -27,9 +27,10 @@
 #include <gort.h>
 #include <gort/gc.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 struct range {
     void *from, *to;
@@ -45,9 +46,14 @@ static bool stopped; /* by us; guarded by libgc's lock */
 static bool abandon; /* this collection comes to nothing; guarded by libgc's lock */
 static GC_push_other_roots_proc push_threads;
 
-static void die(const char *why)
+static void die(char *why)
 {
-    fprintf(stderr, "gort-gc: %s\n", why);
+    char *const parts[] = {"gort-gc: ", why, "\n"};
+    struct iovec io[3];
+    for (int i = 0; i < 3; i++)
+        io[i] = (struct iovec){parts[i], strlen(parts[i])};
+    ssize_t unused = writev(2, io, 3);
+    (void)unused;
     abort();
 }
 

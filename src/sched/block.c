@@ -4,8 +4,8 @@
  *
  * Why: any goroutine in user code can lose its P to sysmon (owner.c), so announcing a blocking call needs no
  * atomic operation: enter counts block_seq up, which tells sysmon to take the P at its next tick without looking
- * at the thread, and leave is an ordinary entry, which finds out whether that happened. When such calls
- * turn out to be long again and again, and others wait, the P is handed over at once.
+ * at the thread, and leave is an ordinary entry, which finds out whether that happened. Once a call turned out
+ * to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
  *
  * In between the caller counts as a plain thread. The thread's self then points at the M's shadow, a
  * stand-in whose attention is never 0: a gort call takes the slow way in, which surfaces: gives up the
@@ -21,7 +21,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define LONG_BLOCKS 2 /* so many long calls in a row, and the next is taken for one */
+#define SHORT_CALL INT64_C(20000) /* ns: a tick of sysmon; handing the P over does not pay below */
 
 struct gort__block_call {
     intptr_t (*fn)(void *);
@@ -59,20 +59,36 @@ static void give_up(struct gort__m *m)
     gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
 
-static GORT_NOINLINE void enter_slow(struct gort__m *m)
+static inline void begin_call(struct gort__m *m)
 {
-    m = gort__enter();
+    gort__store(&m->g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
+    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__arch_set_self(&m->shadow);
+}
+
+/* Slow halves end the call themselves, so that the fast ones save no registers. */
+static GORT_NOINLINE void enter_slow(void)
+{
+    struct gort__m *m = gort__enter();
     struct gort__p *p = m ? m->p : NULL;
     if (p) {
         gort__sysmon_poke();
-        if (p->long_blocks >= LONG_BLOCKS && gort__p_has_work()) {
-            gort__store(&p->long_blocks, p->long_blocks - 1, RELAXED); /* look again now and then */
+        if (gort__load(&p->long_blocks, RELAXED) && gort__p_has_work()) {
+            m->block_at = gort__os_now();
             give_up(m);
         }
     }
-    if (m) {
-        gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
-    }
+    if (!m)
+        return;
+    gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
+    begin_call(m);
+}
+
+/* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would be dear. */
+static bool missed(const struct gort__p *p)
+{
+    return gort__load(&gort__sched.sysmon_deep, RELAXED) &&
+           (!gort__runq_empty(&p->runq) || gort__load(&gort__sched.queued, RELAXED));
 }
 
 void gort_block_enter(void)
@@ -90,11 +106,17 @@ void gort_block_enter(void)
         return;
     }
     struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
-    if (p && (gort__load(&p->long_blocks, RELAXED) || gort__load(&gort__sched.sysmon_deep, RELAXED)))
-        enter_slow(m);
-    gort__store(&g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
-    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
-    gort__arch_set_self(&m->shadow);
+    if (p && GORT_UNLIKELY(gort__load(&p->long_blocks, RELAXED) || missed(p)))
+        enter_slow();
+    else
+        begin_call(m);
+}
+
+/* One call was brief, or was not. Ps that others hold may be judged by sysmon at the same time: a guess gets lost. */
+static void judge(struct gort__p *p, bool brief)
+{
+    uint32_t n = gort__load(&p->long_blocks, RELAXED);
+    gort__store(&p->long_blocks, !brief ? GORT_LONG_BLOCKS : n ? n - 1 : 0, RELAXED);
 }
 
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
@@ -112,6 +134,21 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__attend(m);
     if (!m->p)
         gort__p_regain(m);
+    gort__leave(m);
+}
+
+/* Its P is gone, or something else wants attention. Inside. */
+static GORT_NOINLINE void leave_marked(struct gort__m *m)
+{
+    gort__os_fence_light();
+    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
+    int64_t gave_up = m->block_at;
+    m->block_at = 0;
+    bool brief = gave_up && gort__os_now() - gave_up < SHORT_CALL;
+    gort__attend(m);
+    if (taken)
+        judge(m->p, brief);
+    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
 }
 
@@ -134,14 +171,11 @@ void gort_block_leave(void)
     gort__store(&m->inside, 1, RELAXED);
     gort__compiler_fence(); /* a light one, as in gort__enter */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED))) {
-        gort__os_fence_light();
-        bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
-        gort__attend(m);
-        if (taken)
-            gort__store(&m->p->long_blocks, LONG_BLOCKS + 8, RELAXED);
-    } else if (m->p->long_blocks) {
-        gort__store(&m->p->long_blocks, m->p->long_blocks - 1, RELAXED);
+        leave_marked(m);
+        return;
     }
+    if (GORT_UNLIKELY(gort__load(&m->p->long_blocks, RELAXED)))
+        judge(m->p, true);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
 }

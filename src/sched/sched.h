@@ -115,9 +115,10 @@ struct gort__m {
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
-    uint64_t run;                  /* which run it belongs to (plain: used last) */
-    struct gort__estate estate;    /* what it keeps alive after the end of the run */
-    bool on_g0;                    /* it makes such a call (gort_block) right now */
+    uint64_t run;               /* which run it belongs to (plain: used last) */
+    struct gort__estate estate; /* what it keeps alive after the end of the run */
+    int64_t block_at; /* when it gave its P up for an announced call, 0: it did not; owned by the thread */
+    bool on_g0;       /* it makes such a call (gort_block) right now */
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
@@ -166,7 +167,8 @@ struct gort__p {
     uint32_t other;           /* whose timers a fair pick looks at besides its own (schedule.c) */
     struct gort__m *m;        /* who holds it; atomic, written under sched.lock, NULL: idle */
     struct gort__p *link;     /* in sched.idle_ps; guarded by sched.lock */
-    uint32_t long_blocks;     /* how many announced calls in a row were long (block.c); owned by its M */
+    uint32_t
+        long_blocks; /* so many announced calls are taken for long ones before they happen (block.c); atomic */
     struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
     struct gort__heap timers GORT_ALIGNED_LINE;
 };
@@ -373,6 +375,7 @@ struct gort__g *gort__held_take(void);
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
+#define GORT_LONG_BLOCKS 8
 struct gort__m *gort__block_surface(struct gort__m *m); /* a call during an announced blocking call */
 void gort__block_call_run(struct gort__m *m);           /* on g0 */
 int gort__preempt_start(void);                          /* the start of a run: installs the handler */

@@ -105,8 +105,12 @@ static bool retake(struct gort__p *p, struct gort__m *m)
     uint32_t seq = gort__load(&m->block_seq, RELAXED);
     bool announced = (seq & 1) && seq == w->block_seq;
     w->block_seq = seq;
-    if (announced)
-        return gort__p_take_away(p, m);
+    if (announced) {
+        bool taken = gort__p_take_away(p, m);
+        if (taken) /* before the call is over: others may be about to make such calls */
+            gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
+        return taken;
+    }
     if ((seq & 1) || !sleeps(w, m) || !gort__p_take_away(p, m))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */

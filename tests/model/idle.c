@@ -66,6 +66,19 @@ bool gort__asan;
 #define SOON  30
 
 struct gort__sched gort__sched;
+
+/* Nobody stops the world. */
+void gort__world_rest(struct gort__m *m, void *sp)
+{
+    (void)m;
+    (void)sp;
+}
+
+void gort__world_rise(struct gort__m *m)
+{
+    (void)m;
+}
+
 bool gort__os_light_is_full;
 int gort__orphans;
 _Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
