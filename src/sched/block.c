@@ -121,9 +121,13 @@ static void judge(struct gort__p *p, bool brief)
 
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 {
-    if (m->block_depth || !m->block_g) {
-        if (m->block_depth)
-            m->block_depth--;
+    if (m->block_depth) {
+        m->block_depth--;
+        return;
+    }
+    if (!m->block_g || m->on_g0) {
+        if (!m->plain)
+            gort__fatal("gort_block_leave without gort_block_enter");
         return;
     }
     gort__store(&m->inside, 1, RELAXED);
@@ -199,6 +203,13 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     }
     gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
     return m;
+}
+
+void gort__block_left_open(void)
+{
+    for (const struct gort__m *m; (m = gort__m_self()) && m->block_g;)
+        gort_block_leave(); /* so that the message names the goroutine */
+    gort__fatal("a goroutine ended between gort_block_enter and gort_block_leave");
 }
 
 /* --- gort_block ------------------------------------------------------------------------------- */

@@ -220,7 +220,9 @@ void gort__start_here(void)
         gort__leave(m);
         fn(a[0], a[1], a[2], a[3], a[4], a[5]);
     }
-    gort__enter();
+    m = gort__enter();
+    if (GORT_UNLIKELY(!m || !m->p))
+        gort__block_left_open();
     gort__g_end();
 }
 

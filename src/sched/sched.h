@@ -377,8 +377,10 @@ bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: th
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8
 struct gort__m *gort__block_surface(struct gort__m *m); /* a call during an announced blocking call */
-void gort__block_call_run(struct gort__m *m);           /* on g0 */
-int gort__preempt_start(void);                          /* the start of a run: installs the handler */
+__attribute__((noreturn)) void gort__block_left_open(
+    void);                                    /* the function of a goroutine returned in one: fatal */
+void gort__block_call_run(struct gort__m *m); /* on g0 */
+int gort__preempt_start(void);                /* the start of a run: installs the handler */
 void gort__preempt_end(bool keep);            /* its end; keep: threads that are left may still need it */
 void gort__preempt_again(void);               /* installs the handler again if it is gone */
 void gort__preempt_thread(struct gort__m *m); /* an M's thread starts */

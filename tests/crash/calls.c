@@ -198,3 +198,49 @@ TEST(too_many_threads_is_said, .crash = "^gort: fatal: .*more than 20 threads")
 {
     gort_run_with(&(gort_config){.max_threads = 20}, too_many_threads, NULL);
 }
+
+static void returns_in_a_blocking_call(void *arg)
+{
+    (void)arg;
+    gort_block_enter();
+    gort_block_enter();
+}
+
+TEST_GO(end_in_a_blocking_call, .crash = "^gort: fatal: .*ended between gort_block_enter.*\\[goroutine 2\\]$")
+{
+    gort_go(returns_in_a_blocking_call, NULL);
+    gort_sleep(GORT_SEC);
+}
+
+static int main_returns_in_a_blocking_call(void *arg)
+{
+    (void)arg;
+    gort_block_enter();
+    return 0;
+}
+
+TEST(main_ends_in_a_blocking_call,
+     .crash = "^gort: fatal: .*ended between gort_block_enter.*\\[goroutine 1 \\(main\\)\\]$")
+{
+    gort_run(main_returns_in_a_blocking_call, NULL);
+}
+
+TEST_GO(block_leave_without_enter,
+        .crash = "^gort: fatal: gort_block_leave without gort_block_enter.*\\[goroutine 1")
+{
+    gort_block_enter();
+    gort_block_leave();
+    gort_block_leave();
+}
+
+static intptr_t leaves(void *arg)
+{
+    (void)arg;
+    gort_block_leave();
+    return 0;
+}
+
+TEST_GO(block_leave_in_block, .crash = "^gort: fatal: gort_block_leave without gort_block_enter")
+{
+    gort_block(leaves, NULL);
+}
