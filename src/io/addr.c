@@ -64,8 +64,7 @@ int gort__addr_split(const char *text, char *buf, size_t size, const char **host
     return 0;
 }
 
-/* -1: it is a name; -2: it is too large. */
-static int number_of(const char *port)
+int gort__addr_port(const char *port)
 {
     int n = 0;
     if (!*port)
@@ -109,7 +108,7 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
     int err = gort__addr_split(text, buf, sizeof buf, &host, &port);
     if (err)
         return err;
-    int number = number_of(port);
+    int number = gort__addr_port(port);
     if (number == -2)
         return -EINVAL;
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->any;
