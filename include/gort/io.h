@@ -46,7 +46,8 @@ GORT_API GORT_MUST_CHECK ssize_t gort_writev(int fd, const struct iovec *iov, in
 GORT_API GORT_MUST_CHECK ssize_t gort_writev_until(int fd, const struct iovec *iov, int count,
                                                    int64_t deadline);
 
-/* Datagrams, and whatever else recvmsg and sendmsg can do (passing fds). flags: MSG_*. */
+/* Datagrams, and whatever else recvmsg and sendmsg can do (passing fds). flags: MSG_*; MSG_DONTWAIT is
+ * GORT_TRY. */
 GORT_API ssize_t gort_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *from,
                                unsigned int *len);
 GORT_API ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct sockaddr *from,
@@ -68,7 +69,8 @@ GORT_API ssize_t gort_sendfile_until(int fd, int from, off_t *offset, size_t n, 
 /* A pipe: reads from ends[0], writes to ends[1]; both close-on-exec. 0. Never parks. */
 GORT_API int gort_pipe(int ends[2]);
 
-/* Closes it; everyone who waits for it gets -EBADF. Never parks. */
+/* Closes it; everyone who waits for it gets -EBADF. Never parks, but for a socket with gort_set_linger above 0, which waits
+ * until all is sent. */
 GORT_API int gort_close(int fd);
 /* SHUT_RD, SHUT_WR (the peer reads the end of file), SHUT_RDWR. Never parks. */
 GORT_API int gort_shutdown(int fd, int how);

@@ -59,7 +59,8 @@ GORT_API int gort_addr_text(const struct sockaddr *addr, unsigned int len, char 
 /* The other way, without looking up names: the length of the address in *out, or -EINVAL. Never parks. */
 GORT_API int gort_addr_parse(const char *net, const char *text, struct sockaddr_storage *out);
 
-/* Up to n addresses of host (NULL: any) and service (NULL: 0), the preferred first. How many; -ENOENT: no such name;
+/* Up to n addresses of host (NULL: any) and service (NULL: 0), the preferred first. How many; -ENOENT: no such name; -EINVAL: no
+ * port, or n is 0;
  * -EAGAIN: the name servers do not answer; -errno. */
 GORT_API int gort_resolve(const char *host, const char *service, struct sockaddr_storage *out, size_t n);
 GORT_API int gort_resolve_until(const char *host, const char *service, struct sockaddr_storage *out, size_t n,
@@ -71,7 +72,7 @@ GORT_API int gort_set_nodelay(int fd, bool on);
 GORT_API int gort_set_keepalive(int fd, int64_t idle);
 /* Bytes; 0 leaves one as it is. */
 GORT_API int gort_set_buffers(int fd, int receive, int send);
-/* How a close treats data that is not sent yet: < 0 as the system does, 0 resets the connection. */
+/* How a close treats data that is not sent yet: < 0 as the system does, 0 resets the connection, > 0 waits for it so long. */
 GORT_API int gort_set_linger(int fd, int seconds);
 
 GORT_END_DECLS

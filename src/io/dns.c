@@ -56,7 +56,8 @@ static intptr_t ask(void *arg)
     struct addrinfo hints = {.ai_family = q->family, .ai_socktype = q->type}, *list = NULL;
     if (!q->host[0])
         hints.ai_flags = AI_PASSIVE;
-    int code = getaddrinfo(q->host[0] ? q->host : NULL, q->service[0] ? q->service : NULL, &hints, &list);
+    const char *service = q->service[0] ? q->service : q->host[0] ? NULL : "0"; /* one of the two it wants */
+    int code = getaddrinfo(q->host[0] ? q->host : NULL, service, &hints, &list);
     if (code)
         return error_of(code);
     int n = 0;
@@ -105,8 +106,20 @@ static bool in_a_run(void)
     return m != NULL;
 }
 
+/* A number or a name: resolvers take " 5", "-1" and "0x50" for numbers, and 99999 for a port. */
+static bool is_service(const char *s)
+{
+    if (!*s || gort__addr_port(s) >= 0)
+        return true;
+    bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+    return gort__addr_port(s) == -1 && !hex &&
+           ((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
+}
+
 static int resolve(struct question *q, int64_t deadline)
 {
+    if (q->n < 1 || !is_service(q->service))
+        return -EINVAL;
 #if GORT_CARES
     if (q->host[0] && in_a_run()) {
         struct gort__ares_question ask_ares = {q->host, q->service[0] ? q->service : NULL, q->family, q->type,

@@ -195,12 +195,34 @@ void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list)
         gort__ready_list(m, woken);
 }
 
+/*
+ * The last close of a socket with SO_LINGER waits in the kernel until all is sent. A second fd makes that a matter of its own:
+ * the number is free and the others know of it before the wait, which is an announced one.
+ */
+static int second_fd(int fd, const struct gort__fd *f)
+{
+    struct linger l = {0};
+    socklen_t len = sizeof l;
+    uint32_t kind = gort__load(&f->kind, RELAXED);
+    if ((kind && !(kind & GORT__FD_TCP)) || getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len) != 0 ||
+        !l.l_onoff || l.l_linger <= 0)
+        return -1;
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static void close_last(int fd)
+{
+    gort_block_enter();
+    close(fd);
+    gort_block_leave();
+}
+
 static int retire(int fd, bool closes)
 {
     struct gort__poll_waiter *woken = NULL;
     struct gort__m *m = gort__enter();
     struct gort__fd *f = gort__fd_get(fd);
-    int err = 0;
+    int err = 0, second = f && closes ? second_fd(fd, f) : -1;
     if (f)
         gort__fd_retire(f, fd, closes ? GORT__FD_CLOSING : 0, &woken);
     /* Linux has closed it also when it says EINTR. */
@@ -212,6 +234,8 @@ static int retire(int fd, bool closes)
         gort__io_ready(m, woken); /* now whoever is woken may rely on it being closed */
     if (m)
         gort__leave(m);
+    if (GORT_UNLIKELY(second >= 0))
+        close_last(second);
     return err;
 }
 

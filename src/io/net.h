@@ -24,6 +24,8 @@ struct gort__addr {
 int gort__net_parse(const char *name, struct gort__net *net); /* 0 or -EINVAL */
 /* "host:port" into its parts, copied into buf. 0 or -EINVAL. */
 int gort__addr_split(const char *text, char *buf, size_t size, const char **host, const char **port);
+/* The number of a port; -1: it is the name of a service; -2: it is too large. */
+int gort__addr_port(const char *port);
 /* Without names. 1: done; 0: there is a name in it; -errno. */
 int gort__addr_numeric(const struct gort__net *net, const char *text, struct gort__addr *out);
 /* A port as a number; -1: it is a name; -2: it is too large. */

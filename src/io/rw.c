@@ -228,6 +228,12 @@ ssize_t gort_writev(int fd, const struct iovec *iov, int count)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
+/* Who says so in the flags does not want to wait either. */
+static int64_t unless_dontwait(int flags, int64_t deadline)
+{
+    return flags & MSG_DONTWAIT ? GORT_TRY : deadline;
+}
+
 static ssize_t call_recvfrom(struct gort__io *io)
 {
     return gort__io_result(recvfrom(io->fd, io->one.iov_base, io->one.iov_len, io->flags | MSG_DONTWAIT,
@@ -239,7 +245,7 @@ ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct socka
 {
     struct gort__io io = {.name = "gort_recvfrom",
                           .call = call_recvfrom,
-                          .deadline = deadline,
+                          .deadline = unless_dontwait(flags, deadline),
                           .fd = fd,
                           .dir = GORT__DIR_READ,
                           .reason = GORT_WAIT_IO_READ,
@@ -264,7 +270,7 @@ static ssize_t call_sendto(struct gort__io *io)
 ssize_t gort_sendto_until(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
                           socklen_t len, int64_t deadline)
 {
-    struct gort__io io = writing("gort_sendto", fd, buf, n, deadline);
+    struct gort__io io = writing("gort_sendto", fd, buf, n, unless_dontwait(flags, deadline));
     io.call = call_sendto;
     io.flags = flags;
     io.addr = (struct sockaddr *)(uintptr_t)to;
@@ -286,7 +292,7 @@ ssize_t gort_recvmsg_until(int fd, struct msghdr *msg, int flags, int64_t deadli
 {
     struct gort__io io = {.name = "gort_recvmsg",
                           .call = call_recvmsg,
-                          .deadline = deadline,
+                          .deadline = unless_dontwait(flags, deadline),
                           .fd = fd,
                           .dir = GORT__DIR_READ,
                           .reason = GORT_WAIT_IO_READ,
@@ -307,7 +313,7 @@ static ssize_t call_sendmsg(struct gort__io *io)
 
 ssize_t gort_sendmsg_until(int fd, const struct msghdr *msg, int flags, int64_t deadline)
 {
-    struct gort__io io = writing("gort_sendmsg", fd, NULL, 0, deadline);
+    struct gort__io io = writing("gort_sendmsg", fd, NULL, 0, unless_dontwait(flags, deadline));
     io.call = call_sendmsg;
     io.flags = flags;
     io.msg = (struct msghdr *)(uintptr_t)msg;

@@ -232,6 +232,21 @@ TEST_GO(trying_is_never_refused_for_nothing, .procs = "1")
     close_pair(ends);
 }
 
+TEST_GO(flags_that_do_not_wait)
+{
+    int ends[2];
+    char byte = 0;
+    struct iovec iov = {&byte, 1};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    tcp_pair(ends);
+    CHECK_EQ(gort_recvfrom(ends[0], &byte, 1, MSG_DONTWAIT, NULL, NULL), -EAGAIN);
+    CHECK_EQ(gort_recvmsg(ends[0], &msg, MSG_DONTWAIT), -EAGAIN);
+    fill(ends[0]);
+    CHECK_EQ(gort_sendto(ends[0], &byte, 1, MSG_DONTWAIT, NULL, 0), -EAGAIN);
+    CHECK_EQ(gort_sendmsg(ends[0], &msg, MSG_DONTWAIT), -EAGAIN);
+    close_pair(ends);
+}
+
 TEST_GO(zero_bytes)
 {
     char buf[8];
@@ -465,6 +480,21 @@ TEST_GO(names, .procs = "1,2")
     }
     CHECK_EQ(gort_close(listener), 0);
     settle();
+}
+
+TEST_GO(ports_that_are_none)
+{
+    struct sockaddr_storage out;
+    static const char *const bad[] = {"127.0.0.1:-1",   "127.0.0.1:+5", "127.0.0.1: 5",
+                                      "127.0.0.1:0x50", "localhost:-1", "localhost:65536"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK_EQ(gort_listen("tcp", bad[i]), -EINVAL);
+        CHECK_EQ(gort_dial("tcp", bad[i]), -EINVAL);
+    }
+    CHECK_EQ(gort_resolve("127.0.0.1", "-1", &out, 1), -EINVAL);
+    CHECK_EQ(gort_resolve("127.0.0.1", "65536", &out, 1), -EINVAL);
+    CHECK_EQ(gort_resolve(NULL, NULL, &out, 1), 1);
+    CHECK_EQ(gort_resolve("127.0.0.1", "80", &out, 0), -EINVAL);
 }
 
 TEST_GO(texts_of_addresses)

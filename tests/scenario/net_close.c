@@ -183,6 +183,30 @@ TEST_GO(forgetting, .procs = "1,2")
     CHECK_EQ(gort_close(ends[1]), 0);
 }
 
+static atomic_long beats;
+
+static void beat(void)
+{
+    for (;; atomic_fetch_add(&beats, 1))
+        gort_sleep(GORT_MS);
+}
+
+/* A close that waits for its data to be sent keeps nobody else waiting, and the number is free meanwhile. */
+TEST_GO(a_close_that_lingers, .procs = "1,2")
+{
+    int ends[2];
+    tcp_pair(ends);
+    fill(ends[0]);
+    CHECK_EQ(gort_set_linger(ends[0], 1), 0);
+    CHECK_EQ(GORT_GO(beat), 0);
+    await(&beats, 1);
+    long before = atomic_load(&beats);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    CHECK_GE(atomic_load(&beats), before + 3);
+    CHECK_EQ(gort_close(ends[0]), -EBADF);
+    CHECK_EQ(gort_close(ends[1]), 0);
+}
+
 /* The poller's own fds do not reach a child. */
 TEST_GO(no_fd_is_inherited)
 {
