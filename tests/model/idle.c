@@ -207,14 +207,6 @@ void *gort__os_vm_map(size_t size, size_t align)
     model_cut(); /* more threads on demand than the model has */
 }
 void gort__deadlock_check_locked(void) {}
-void gort__world_rest(struct gort__m *m, void *sp)
-{
-    (void)m, (void)sp;
-}
-void gort__world_rise(struct gort__m *m)
-{
-    (void)m;
-}
 void gort__overflow_check(struct gort__g *g)
 {
     (void)g;
