@@ -213,9 +213,9 @@ int gort_addr_text(const struct sockaddr *addr, socklen_t len, char *text, size_
     char all[140], six[48];
     size_t n = 0;
     all[0] = '\0';
-    if (len && len < sizeof addr->sa_family) {
+    if (len && len < sizeof addr->sa_family)
         return -EAFNOSUPPORT;
-    } else if (len >= sizeof(struct sockaddr_in) && addr->sa_family == AF_INET) {
+    if (len >= sizeof(struct sockaddr_in) && addr->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)addr;
         const uint8_t *b = (const uint8_t *)&v4->sin_addr;
         n = gort__fmt(all, sizeof all, "%u.%u.%u.%u:%u", b[0], b[1], b[2], b[3], ntohs(v4->sin_port));

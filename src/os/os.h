@@ -83,7 +83,7 @@ int64_t gort__os_thread_cpu(int tid); /* the CPU time it has used, ns; -1: it is
 enum gort__os_task { GORT__OS_TASK_UNKNOWN, GORT__OS_TASK_RUNS, GORT__OS_TASK_SLEEPS };
 enum gort__os_task gort__os_thread_state(int tid); /* reads a file */
 uint64_t gort__os_thread_waits(int tid);           /* how often it has gone to sleep; reads a file */
-void gort__os_thread_signal(int tid, int signo);
+void gort__os_thread_signal(int tid, int signo, void *value);
 /* A timer that counts the CPU time of tid and sends it signo, with value. A number >= 0, or -errno. */
 int gort__os_cpu_timer_make(int tid, int signo, void *value);
 bool gort__os_cpu_timer_arm(int timer, int64_t ns); /* once, after so much more CPU time; 0 disarms */
@@ -144,8 +144,8 @@ void gort__os_altstack_restore(const struct gort__os_altstack *saved);
 /* What a handler is told. */
 struct gort__os_signal {
     int signo;
-    bool timer, thread; /* sent by a timer; by tgkill from this process */
-    void *value;        /* with timer: the one given to gort__os_cpu_timer_make */
+    bool timer, thread; /* sent by a timer; queued for this thread or process by itself */
+    void *value;        /* that it was sent with */
     uintptr_t pc, sp;   /* of the interrupted code */
     uintptr_t link;     /* its link register, where the machine has one, else 0 */
     void *info, *context;

@@ -9,7 +9,7 @@
  * data in registers, and locks that know their owner.
  *
  * How the signal is sent: by a timer on the thread's own CPU clock, which goes off only while the thread
- * computes, so no system call is ever cut short. tgkill, which does cut some short, is used for threads
+ * computes, so no system call is ever cut short. Sent directly, which does cut some short, it is for threads
  * that have only computed for a while (sysmon.c), for a stop of the world, and at the end of a run.
  *
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
@@ -121,15 +121,7 @@ static void on_signal(const struct gort__os_signal *s)
     bool shadow = m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW);
     if (shadow)
         m = ((struct gort__shadow *)(void *)m)->m;
-    bool ours = false;
-    if (s->timer) {
-        ours = m && s->value == m;
-    } else if (s->thread && m) {
-        uint32_t n = gort__load(&m->kills, RELAXED);
-        while (n && !gort__cas(&m->kills, &n, 0, RELAXED))
-            ;
-        ours = n != 0;
-    }
+    bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
     if (!ours && m && m->chaining)
         return; /* the program's handler calls ours in turn */
     if (!ours) {
@@ -138,7 +130,7 @@ static void on_signal(const struct gort__os_signal *s)
         gort__os_signal_chain(s);
         if (m)
             m->chaining = false;
-    } else if (!gort__sched.forked)
+    } else if (m && !gort__sched.forked) /* else it came too late: another thread has the number now */
         handle(m, shadow, s);
 }
 
@@ -153,8 +145,7 @@ void gort__preempt_ask(struct gort__m *m, bool hurry)
         return;
     if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
         return;
-    gort__add(&m->kills, 1, RELAXED);
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED));
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
 }
 
 int gort__preempt_start(void)
@@ -226,8 +217,7 @@ static bool settled(struct gort__m *m, int64_t until)
         m->cpu_at_end = cpu + 1;
     if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
         return false;
-    gort__add(&m->kills, 1, RELAXED);
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED));
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
     return false;
 }
 

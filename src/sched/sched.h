@@ -127,7 +127,6 @@ struct gort__m {
     int timer;          /* on the thread's CPU clock, < 0: none; atomic */
     uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
-    uint32_t kills;         /* signals sent to it by tgkill and not met yet; atomic */
     /* These stay with the record. */
     uint64_t altstack_id; /* valgrind's, of the alternate stack */
     void *tsan_blank;     /* TSan's fiber without a past; switch_san.h */

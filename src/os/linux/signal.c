@@ -101,8 +101,8 @@ static void on_shared(int signo, siginfo_t *info, void *context)
     int saved = errno;
     struct gort__os_signal s = {.signo = signo, .info = info, .context = context};
     s.timer = info->si_code == SI_TIMER;
-    s.thread = info->si_code == SI_TKILL && info->si_pid == getpid();
-    s.value = s.timer ? info->si_value.sival_ptr : NULL;
+    s.thread = info->si_code == SI_QUEUE && info->si_pid == getpid();
+    s.value = s.timer || s.thread ? info->si_value.sival_ptr : NULL;
     fill_place(&s, context);
     shared.fn(&s);
     errno = saved;

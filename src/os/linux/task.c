@@ -119,9 +119,13 @@ void gort__os_cpu_timer_drop(int timer)
     errno = saved;
 }
 
-void gort__os_thread_signal(int tid, int signo)
+void gort__os_thread_signal(int tid, int signo, void *value)
 {
     int saved = errno;
-    syscall(SYS_tgkill, getpid(), tid, signo);
+    siginfo_t info = {.si_signo = signo, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_ptr = value;
+    syscall(SYS_rt_tgsigqueueinfo, info.si_pid, tid, signo, &info);
     errno = saved;
 }
