@@ -61,7 +61,7 @@ typedef struct gort_case {
 
 /*
  * Waits until one of the cases can happen, and does just that one; chosen at random when several can.
- * Its index; -EAGAIN (GORT_TRY), -ETIMEDOUT, -ECANCELED: none happened. A channel may be listed several
+ * Its index; -EAGAIN (GORT_TRY), -ETIMEDOUT, -ECANCELED: none happened; -EINVAL: more than 65535 cases. A channel may be listed several
  * times and in both directions.
  */
 GORT_API int gort_select(gort_case *cases, size_t n, int64_t deadline);

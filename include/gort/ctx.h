@@ -28,7 +28,7 @@ GORT_API void gort_ctx_unref(gort_ctx *ctx); /* does not cancel it. NULL is fine
 GORT_API void gort_ctx_cancel(gort_ctx *ctx, int err);
 /* 0 while it is neither cancelled nor past its deadline; else the error (negative). */
 GORT_API int gort_ctx_err(const gort_ctx *ctx);
-/* A channel that is closed then: for select. Borrowed, lives as long as the context. NULL: no memory. */
+/* A channel that is closed then: for select. Borrowed, lives as long as the context. NULL: no memory, or ctx is NULL. */
 GORT_API gort_chan *gort_ctx_done(gort_ctx *ctx);
 
 /* The context in use by the calling goroutine from now on (NULL: none); returns the former. Borrowed: the caller

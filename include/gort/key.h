@@ -25,7 +25,7 @@ GORT_API int gort_key_create(gort_key *key, void (*dtor)(void *));
 GORT_API int gort_key_delete(gort_key key);
 /* The value, or NULL. */
 GORT_API void *gort_key_get(gort_key key);
-/* 0, -EINVAL for a key that is not in use, -ENOMEM. */
+/* 0, -EINVAL for a key that is not in use, -ENOMEM; -ESRCH: a plain thread, which has values during a run only. */
 GORT_API int gort_key_set(gort_key key, void *value);
 
 GORT_END_DECLS

@@ -55,7 +55,7 @@ GORT_API int gort_yield(void);
  * In the main goroutine: the run goes on until the last goroutine has ended, gort_run returns 0. */
 GORT_API GORT_NORETURN void gort_exit(void);
 
-/* fn(arg) runs when the calling goroutine ends, the last registered first. -ENOMEM. */
+/* fn(arg) runs when the calling goroutine ends, the last registered first. -ENOMEM; -ESRCH: no run is on. */
 GORT_API int gort_on_exit(void (*fn)(void *), void *arg);
 
 /* The calling goroutine: its number (main is 1; a plain thread has 0; never used twice in a run), its

@@ -134,7 +134,7 @@ template <typename P> struct param {
 template <typename P> uintptr_t word(typename param<P>::type value)
 {
     static_assert(plain<P>::value, "GORT_GO takes pointers and integers; pass anything else by address");
-    return (uintptr_t)value;
+    return uintptr_t(value);
 }
 template <typename A> struct not_floating {
     static const bool value = true;
@@ -159,7 +159,7 @@ template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... ar
     static_assert(sizeof...(P) <= 6, "GORT_GO takes up to six arguments");
     static_assert(sizeof...(P) == sizeof...(A), "GORT_GO: the number of arguments does not fit the function");
     static_assert(((not_floating<A>::value) && ... && true), "GORT_GO takes pointers and integers");
-    return start(reinterpret_cast<void (*)(void)>(f), (int)sizeof...(P), word<P>(args)...);
+    return start(reinterpret_cast<void (*)(void)>(f), int(sizeof...(P)), word<P>(args)...);
 }
 } // namespace gort_priv
 

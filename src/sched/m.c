@@ -162,12 +162,18 @@ bool gort__m_undoze(struct gort__m *m)
     return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
-/* A new M, whose thread the keeper is to create. NULL: no memory for its record. */
-static struct gort__m *make_locked(void)
+void gort__m_limit_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     if (s->m_count >= s->conf.max_threads)
         gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
+}
+
+/* A new M, whose thread the keeper is to create. NULL: no memory for its record. */
+static struct gort__m *make_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__m_limit_locked();
     struct gort__m *m = record_locked();
     if (!m)
         return NULL;

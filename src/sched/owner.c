@@ -340,6 +340,8 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main_done;
     if (may && !s->idle_ms && !s->held.n) {
+        if (!s->spare_coming && (s->queue.n || !gort__runq_empty(&p->runq))) /* somebody is held up */
+            gort__m_limit_locked();
         gort__m_spare_locked();
         may = false;
     }

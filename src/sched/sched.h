@@ -417,6 +417,7 @@ void gort__duty_notice(struct gort__m *m,
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
 void gort__m_spare_locked(void);      /* sees to it that there will be an idle M */
+void gort__m_limit_locked(void);      /* fatal if one more is needed, but would be one too many */
 void gort__m_stop(struct gort__m *m); /* sleeps until handed a P, or quit */
 void gort__m_sleep(struct gort__m *m);
 void gort__m_sleep_again(struct gort__m *m); /* the same when it may have been left before its end */

@@ -170,6 +170,8 @@ static void expire(void *arg)
 
 gort_chan *gort_ctx_done(gort_ctx *ctx)
 {
+    if (!ctx)
+        return NULL; /* never cancelled: as a case of a select, never ready */
     struct gort__glist none = {0};
     struct gort__m *m = gort__enter();
     int err = err_of(ctx);

@@ -18,8 +18,8 @@ int gort_sleep_until(int64_t deadline)
         return 0;
     }
     int err = deadline <= gort__os_now() ? -ETIMEDOUT : gort__wait_refused(m, deadline, false, "gort_sleep");
-    if (!err)
-        err = gort__wait_alone(&m, deadline, GORT_WAIT_SLEEP);
+    if (!err) /* for ever is a time as well: who sleeps so long waits for the clock, not for a peer that never comes */
+        err = gort__wait_alone(&m, deadline < GORT_FOREVER ? deadline : GORT_FOREVER - 1, GORT_WAIT_SLEEP);
     gort__leave(m);
     /* The end of the sleep, or the earlier one of the context. */
     return err == -ETIMEDOUT && gort__os_now() >= deadline ? 0 : err;

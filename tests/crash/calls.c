@@ -199,6 +199,27 @@ TEST(too_many_threads_is_said, .crash = "^gort: fatal: .*more than 20 threads")
     gort_run_with(&(gort_config){.max_threads = 20}, too_many_threads, NULL);
 }
 
+static void block_unannounced(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+}
+
+static int too_many_blocked(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 50; i++)
+        CHECK_EQ(gort_go(block_unannounced, NULL), 0);
+    for (;;)
+        gort_yield();
+}
+
+TEST(too_many_blocked_threads_are_said, .crash = "^gort: fatal: .*more than 20 threads")
+{
+    gort_run_with(&(gort_config){.max_threads = 20}, too_many_blocked, NULL);
+}
+
 static void returns_in_a_blocking_call(void *arg)
 {
     (void)arg;

@@ -21,6 +21,7 @@ static void tree_rules(void)
     gort_ctx *b = gort_ctx_new(root, GORT_FOREVER), *aa = gort_ctx_new(a, GORT_FOREVER);
     CHECK(root && a && b && aa);
     CHECK_EQ(gort_ctx_err(NULL), 0);
+    CHECK(!gort_ctx_done(NULL));
     CHECK_EQ(gort_ctx_err(root), 0);
     CHECK(!is_done(aa) && !is_done(root) && !is_done(b));
     gort_ctx_cancel(a, -EIO);

@@ -6,7 +6,9 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <gort.h>
@@ -95,6 +97,20 @@ TEST_GO(a_huge_sleep_disturbs_nobody)
     CHECK(gort_timer_stop(t));
     gort_timer_free(t);
     CHECK_EQ(atomic_load(&calls), 0);
+}
+
+static void end_well(int signo)
+{
+    (void)signo;
+    _exit(0);
+}
+
+TEST_GO(a_huge_sleep_is_no_deadlock)
+{
+    CHECK(signal(SIGALRM, end_well) != SIG_ERR);
+    CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {.tv_usec = 300000}}, NULL), 0);
+    gort_sleep(INT64_MAX);
+    CHECK(false);
 }
 
 static void *sleep_in_thread(void *unused)
