@@ -204,7 +204,7 @@ TEST_GO(parked_ones_give_back_what_they_do_not_use, .procs = "1,2", .fuzz = true
     finish(PARKED);
     start(PARKED, 200 * KIB);
     long high = status_kb("VmHWM"); /* some of it may be gone already */
-    CHECK_GT(high, floor + PARKED * 150);
+    CHECK_GT(high, floor + PARKED * 50);
     wait_for_rss(floor + (high - floor) / 10);
     finish(PARKED);
 }
@@ -217,7 +217,7 @@ TEST_GO(the_same_by_reading_the_page_map, .env = "GORT_DEBUG=nopagescan=1,noguar
     finish(PARKED);
     start(PARKED, 200 * KIB);
     long high = status_kb("VmHWM"); /* some of it may be gone already */
-    CHECK_GT(high, floor + PARKED * 150);
+    CHECK_GT(high, floor + PARKED * 50);
     wait_for_rss(floor + (high - floor) / 10);
     finish(PARKED);
 }
@@ -255,7 +255,7 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     finish(10);
     start(PARKED, 200 * KIB);
     long high = status_kb("VmHWM"); /* some of it may be gone already */
-    CHECK_GT(high, floor + PARKED * 150);
+    CHECK_GT(high, floor + PARKED * 50);
     finish(PARKED);
     wait_for_rss(floor + (high - floor) / 5); /* a P that works keeps a few */
     start(PARKED, 100 * KIB);                 /* and they can be used again, guards and all */
