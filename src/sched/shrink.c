@@ -39,7 +39,7 @@ static struct {
     uint64_t run; /* which this is about */
     int64_t due, scan_at, wait;
     uint64_t switches; /* of all Ps, at the last tick */
-    size_t floor;      /* memory of the process after the last scan */
+    size_t floor;      /* the least memory of the process since the last scan */
     int quiet;         /* ticks since something happened */
     bool trimming;     /* free stacks are being trimmed */
     bool recycling;    /* so are free records */
@@ -169,6 +169,8 @@ static void tick(int64_t now)
 {
     uint64_t switches = count_switches();
     size_t rss = gort__os_rss();
+    if (rss < job.floor) /* a burst is over: what grows from here on has not been looked at */
+        job.floor = rss;
     bool grown = rss > job.floor + (job.floor / 50 > 262144 ? job.floor / 50 : 262144);
     job.quiet = switches != job.switches || grown ? 0 : job.quiet + 1;
     job.switches = switches;

@@ -35,9 +35,8 @@ struct gort_timer {
     uint32_t turn;
     int64_t when; /* atomic: the heap reads it without the lock */
     int64_t period;
-    uint64_t run;    /* in which it was started */
-    uint64_t caller; /* the goroutine of the last call */
-    uint32_t calls;  /* that are running now */
+    uint64_t run;   /* in which it was started */
+    uint32_t calls; /* that are running now */
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
@@ -105,37 +104,54 @@ static void advance_locked(gort_timer *t)
         t->when = GORT_FOREVER;
 }
 
+enum { ARG_TIMER, ARG_TURN, ARG_BEGUN }; /* of the goroutine of a call */
+
+/* The goroutine of a call ends, by gort_exit perhaps. */
+static void end_call(void *arg)
+{
+    gort_timer *t = arg;
+    struct gort__glist woken = {0};
+    struct gort__waiter *w;
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return; /* the run is over, and takes its references along */
+    lock(t);
+    if (m->g->arg[ARG_BEGUN] && --t->calls == 0)
+        while ((w = gort__waitq_take(&t->waiters)) != NULL) {
+            w->result = 0;
+            gort__glist_add(&woken, w->g);
+        }
+    unlock_and_drop(t);
+    if (woken.n)
+        gort__ready_list(m, woken);
+    gort__leave(m);
+}
+
+/* Whether g is the goroutine of a call of t. */
+static bool is_call_of(const struct gort__g *g, const gort_timer *t)
+{
+    return (g->flags & GORT_G_FINALLY) && g->arg[3] == (uintptr_t)end_call && g->arg[4] == (uintptr_t)t;
+}
+
 /* The goroutine of one call. */
 static void call(gort_timer *t, uintptr_t turn)
 {
-    struct gort__glist woken = {0};
-    struct gort__waiter *w;
     struct gort__m *m = gort__enter();
     lock(t);
     bool wanted = t->turn == (uint32_t)turn && t->state == STARTED;
     if (wanted) {
         t->calls++;
-        t->caller = m->g->id;
+        m->g->arg[ARG_BEGUN] = 1;
         t->state = IDLE;
         if (t->period > 0) {
             advance_locked(t);
             arm_locked(t);
         }
-        unlock(t);
-        gort__leave(m);
-        t->fn(t->arg);
-        m = gort__enter();
-        lock(t);
-        if (--t->calls == 0)
-            while ((w = gort__waitq_take(&t->waiters)) != NULL) {
-                w->result = 0;
-                gort__glist_add(&woken, w->g);
-            }
     }
-    unlock_and_drop(t);
-    if (woken.n)
-        gort__ready_list(m, woken);
+    unlock(t);
     gort__leave(m);
+    if (wanted)
+        t->fn(t->arg);
 }
 
 /* The time has come. */
@@ -144,7 +160,7 @@ static void fire(void *arg)
     gort_timer *t = arg;
     lock(t);
     if (t->state == PENDING) { /* else it was stopped just now */
-        uintptr_t args[2] = {(uintptr_t)t, t->turn};
+        uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = t->turn, [ARG_BEGUN] = 0};
         if (gort__timer_cancel(&t->heap)) /* it was set anew just now */
             refer(t, -1);
         if (gort__os_now() < t->when) { /* set anew, or moved */
@@ -155,8 +171,8 @@ static void fire(void *arg)
         } else {
             t->state = STARTED;
             refer(t, 1);
-            if (gort__go(gort__m_self(), NULL, (void (*)(void))call, args,
-                         2)) { /* no memory: try again soon */
+            if (gort__go_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
+                /* No memory: try again soon. */
                 refer(t, -1);
                 t->when = gort__os_now() + GORT_MS;
                 arm_locked(t);
@@ -238,7 +254,7 @@ int gort_timer_stop_wait(gort_timer *t)
     int err = 0;
     lock(t);
     cancel_locked(m, t);
-    if (t->calls && m && t->caller == m->g->id && m->g->id)
+    if (t->calls && m && is_call_of(m->g, t))
         err = -EDEADLK;
     else if (t->calls)
         err = gort__wait_refused(m, GORT_FOREVER, false, "gort_timer_stop_wait");

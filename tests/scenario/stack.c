@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -241,6 +242,31 @@ TEST_GO(the_same_by_reading_the_page_map, .env = "GORT_DEBUG=nopagescan=1,noguar
     long high = status_kb("VmHWM"); /* some of it may be gone already */
     CHECK_GT(high, floor + PARKED * 50);
     wait_for_rss(floor + (high - floor) / 10);
+    finish(PARKED);
+}
+
+static void doze(int ms)
+{
+    for (int i = 0; i < ms; i++)
+        gort_sleep(1 * GORT_MS);
+}
+
+/* The process was much larger once, for whatever reason: what it is now is what growth is measured by. */
+TEST_GO(parked_ones_give_back_after_a_burst, .procs = "1,2")
+{
+    no_counting();
+    size_t size = 2 * (size_t)PARKED * 200 * KIB;
+    char *burst = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(burst != MAP_FAILED);
+    memset(burst, 1, size);
+    doze(500); /* long enough to be noticed, and to be missed */
+    CHECK_EQ(munmap(burst, size), 0);
+    doze(300);
+    start(PARKED, 0);
+    long floor = test_rss_kb();
+    finish(PARKED);
+    start(PARKED, 200 * KIB);
+    wait_for_rss(floor + PARKED * 20);
     finish(PARKED);
 }
 
