@@ -59,13 +59,13 @@ static ssize_t more(gort_reader *r)
     return n;
 }
 
-/* As gort_reader_token; *ended: the delimiter was there, it was not the end of the file. */
-static int take(gort_reader *r, int delimiter, char **token, size_t *len, bool *ended)
+/* As gort_reader_token; *whole: the delimiter was there, not only the end of the file. */
+static int next_token(gort_reader *r, int delimiter, char **token, size_t *len, bool *whole)
 {
     size_t seen = 0;
     for (;;) {
-        char *from = r->gort_priv_buf + r->gort_priv_from;
         size_t have = gort_reader_buffered(r);
+        char *from = r->gort_priv_buf + r->gort_priv_from;
         char *end = have > seen ? memchr(from + seen, delimiter, have - seen) : NULL;
         ssize_t n = end ? 1 : more(r);
         if (n > 0 && !end) {
@@ -78,28 +78,28 @@ static int take(gort_reader *r, int delimiter, char **token, size_t *len, bool *
             r->gort_priv_end = false; /* a tty, or a file that grows, may have more later */
             return 0;
         }
+        from = r->gort_priv_buf + r->gort_priv_from; /* to find the end it was perhaps moved */
         size_t taken = end ? (size_t)(end - from) + 1 : have;
-        from = r->gort_priv_buf + r->gort_priv_from; /* looking for more may have moved it */
         *token = from;
         *len = end ? taken - 1 : have;
+        *whole = end != NULL;
         from[*len] = '\0';
         r->gort_priv_from += taken;
-        *ended = end != NULL;
         return 1;
     }
 }
 
 int gort_reader_token(gort_reader *r, int delimiter, char **token, size_t *len)
 {
-    bool ended;
-    return take(r, delimiter, token, len, &ended);
+    bool whole;
+    return next_token(r, delimiter, token, len, &whole);
 }
 
 int gort_reader_line(gort_reader *r, char **line, size_t *len)
 {
-    bool ended;
-    int got = take(r, '\n', line, len, &ended);
-    if (got == 1 && ended && *len && (*line)[*len - 1] == '\r')
+    bool whole;
+    int got = next_token(r, '\n', line, len, &whole);
+    if (got == 1 && whole && *len && (*line)[*len - 1] == '\r')
         (*line)[--*len] = '\0';
     return got;
 }
@@ -121,6 +121,7 @@ ssize_t gort_reader_peek(gort_reader *r, size_t n, char **at)
             break;
     }
     *at = r->gort_priv_buf + r->gort_priv_from;
+    r->gort_priv_end &= gort_reader_buffered(r) > 0; /* told once */
     return (ssize_t)gort_reader_buffered(r);
 }
 
@@ -169,8 +170,10 @@ ssize_t gort_reader_skip(gort_reader *r, size_t n)
         ssize_t got = part ? 1 : more(r);
         if (got < 0)
             return got;
-        if (got == 0)
+        if (got == 0) {
+            r->gort_priv_end = false;
             break;
+        }
     }
     return (ssize_t)done;
 }
