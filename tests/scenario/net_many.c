@@ -168,7 +168,7 @@ static void read_and_compute(long i)
 {
     char byte;
     CHECK_EQ(gort_read(burst_ends[i][0], &byte, 1), 1);
-    atomic_store(&burst_ps[i], (long)(uintptr_t)gort__m_self()->p);
+    atomic_store(&burst_ps[i], (long)(uintptr_t)gort__load(&gort__m_self()->p, RELAXED));
     for (int64_t until = gort_now() + 3 * GORT_MS; gort_now() < until;)
         ;
     atomic_fetch_add(&burst_done, 1);
