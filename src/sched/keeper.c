@@ -63,11 +63,11 @@ static bool refused(struct gort__m *m, int err)
 {
     static bool said;
     struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (!said)
         gort__warn("no new thread (%s): going on with the %d there are, trying again", strerrordesc_np(-err),
                    s->m_count - 1);
     said = true;
-    gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__p *p = m->next_p;
     struct gort__m *other = NULL;
     bool again = p && !s->idle_ms && gort__p_has_work();
