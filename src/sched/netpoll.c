@@ -19,6 +19,7 @@ static bool claim(struct gort__poll_waiter *w)
     if (!gort__claim(g))
         return false;
     g->wait_slot = w;
+    gort__g_edge(g);
     return true;
 }
 

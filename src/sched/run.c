@@ -372,6 +372,7 @@ static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
+    gort__san_after_all();
     if (GORT_TSAN)
         forget_fibers();
     gort__timer_forget();

@@ -194,6 +194,7 @@ struct gort__sched {
     bool sysmon_on;                        /* it has a thread; written by the keeper under lock */
     uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
     uint32_t sysmon_word;                  /* changes when it must look; futex */
+    uint32_t tsan_end;                     /* goroutines, for TSan only (switch_san.h); atomic */
     bool sysmon_hurry;                     /* something may be over in microseconds; atomic */
     int procs;                             /* maxprocs now; atomic, written while the world is stopped */
 

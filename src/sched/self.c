@@ -13,6 +13,7 @@
 #include <gort/version.h>
 
 #include "base/fatal.h"
+#include "sched/switch_san.h"
 #include "sched/verbs.h"
 
 int gort_go(void (*fn)(void *), void *arg)
@@ -116,6 +117,7 @@ size_t gort_count(void)
     if (!m)
         return 0;
     size_t n = (size_t)gort__g_count();
+    gort__san_after_all();
     gort__leave(m);
     return n;
 }

@@ -7,7 +7,7 @@
  * What orders goroutines for TSan, when a switch does not (GORT_TSAN_EDGES): our atomics, as for any program; and
  * the states of a G, stored with release: the one who starts or readies it comes before it goes on
  * (gort__san_arrived), and what it did before it waited comes before the one who takes it out of a queue
- * (gort__waitq_take), because the commit that unlocks the queue runs in somebody else's name. A new fiber inherits the
+ * (gort__waitq_take, netpoll.c), and all it did before the end of the run and who counts goroutines, because the commit that unlocks the queue runs in somebody else's name. A new fiber inherits the
  * past of the one who makes it; that is whoever ran before on the same P, which orders nothing: so it is made in
  * the name of a fiber that has no past.
  */
@@ -85,8 +85,10 @@ GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, st
     if (GORT_UNLIKELY(gort__asan))
         gort__san_start(m, from, to);
 #else
-    if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD)
+    if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD) {
         gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
+        gort__add(&gort__sched.tsan_end, 1, RELEASE);    /* pairs with gort__san_after_all */
+    }
     __tsan_switch_to_fiber(to->sanitizer, GORT_TSAN_EDGES ? __tsan_switch_to_fiber_no_sync : 0);
 #endif
     (void)m, (void)from, (void)to;
@@ -101,6 +103,13 @@ GORT_SAN_INLINE void gort__san_arrived(struct gort__m *m, struct gort__g *g)
 #endif
     gort__g_edge(g);
     (void)m;
+}
+
+/* What all who have ended did comes before what the caller does next. */
+GORT_SAN_INLINE void gort__san_after_all(void)
+{
+    if (GORT_TSAN_EDGES)
+        (void)gort__load(&gort__sched.tsan_end, ACQUIRE); /* pairs with gort__san_leave */
 }
 
 /* A thread starts: its own stack is a fiber too. */
