@@ -75,6 +75,7 @@ func measure(name string, unit int, work func(n int) float64) {
 	flag.Parse()
 	runtime.GOMAXPROCS(*procs)
 	goal := float64(*ms) * 1e6
+	const maxRounds = 1000000000 // a row that measures once and repeats its figure takes no time after that
 	once := func(n int) (wall, perOp float64) {
 		start := time.Now()
 		perOp = work(n)
@@ -86,11 +87,11 @@ func measure(name string, unit int, work func(n int) float64) {
 	}
 	rounds := 1 // the search for the right n is the warm-up
 	wall, _ := once(unit)
-	for wall < goal/2 {
+	for wall < goal/2 && rounds < maxRounds {
 		rounds = int(float64(rounds)*min(max(goal*0.75/max(wall, 1), 2), 100)) + 1
 		wall, _ = once(rounds * unit)
 	}
-	n := int(max(float64(rounds)*goal/wall, 1)) * unit
+	n := int(min(max(float64(rounds)*goal/wall, 1), maxRounds)) * unit
 	perOp := make([]float64, *k)
 	for i := range perOp {
 		_, perOp[i] = once(n)
