@@ -6,7 +6,7 @@
  * collected at the start of a run, because looking them up takes the loader's lock. In a statically
  * linked program libc's functions lie behind the program's own; the first of a few well-known ones
  * is taken for their beginning. What libc calls there with a lock held may lie before that: the
- * linker's stubs (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
+ * entries of the linkage table (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
  * called them can be read from the link register, or from the top of the stack.
  * Threads: collect alone; the question from anywhere, signal handlers too.
  */
@@ -82,8 +82,9 @@ static bool in_ranges(uintptr_t pc)
     return false;
 }
 
-/* The code at pc is a stub: endbr64 or nothing, a prefix or nothing, jmp *slot(%rip). Its caller's address is on top. */
-static bool is_stub(uintptr_t pc)
+/* The code at pc is an entry of the linkage table: endbr64 or nothing, a prefix or nothing, jmp *slot(%rip). Its caller's
+ * address is on top of the stack. */
+static bool is_linkage(uintptr_t pc)
 {
 #if defined(__x86_64__)
     const unsigned char *code = (const unsigned char *)pc;
@@ -102,5 +103,5 @@ bool gort__os_text_delicate(const struct gort__os_signal *s)
 {
     if (in_ranges(s->pc) || (s->link && in_ranges(s->link)))
         return true;
-    return whole && is_stub(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
+    return whole && is_linkage(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
 }
