@@ -42,4 +42,11 @@
 #include "model/shim.h"
 #endif
 
+/* memset to zero of whole words that others may still look at: by hints, or in a call that outlives its run. */
+static inline void gort__clear(void *from, size_t size)
+{
+    for (uint64_t *word = from; size; word++, size -= sizeof *word)
+        __atomic_store_n(word, 0, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "base/fatal.h"
 #include "poll/poll.h"
@@ -389,9 +388,7 @@ static void teardown(void)
     }
     orphans = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    GORT_TSAN_IGNORE_BEGIN();
-    memset(s->begin, 0, sizeof *s - offsetof(struct gort__sched, begin));
-    GORT_TSAN_IGNORE_END();
+    gort__clear(s->begin, sizeof *s - offsetof(struct gort__sched, begin));
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
     gort__store(&s->run, s->run + 1, RELAXED); /* what still waits in some queue is gone (sync/waiter.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
