@@ -4,7 +4,8 @@
  *
  * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
  * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
- * a burst has ended, its memory is gone.
+ * a burst has ended, its memory is gone. If cold ones are wanted soon after that, giving them back was a mistake: bursts come and go.
+ * Then they are kept for eight times as long, until nobody misses those that went.
  * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
  * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
  * as much as the stacks themselves when they are shallow). Such slots get their guards again when they are next used.
@@ -19,6 +20,8 @@
 #define RUNS    64                 /* runs of pages asked for at once */
 #define STRETCH ((size_t)2 << 20)  /* what one page table covers */
 #define RENEW   ((size_t)32 << 20) /* mapped anew at once, with the lock held */
+#define SOON    10                 /* ticks in which it is a mistake to have given stacks back */
+#define PATIENT 8                  /* ticks of patience after a mistake */
 
 static void sort(struct gort__stack **a, int n)
 {
@@ -131,17 +134,36 @@ static void splice(struct gort__stack **to, struct gort__stack **from)
     *from = rest;
 }
 
-void gort__stack_age(bool all)
+/* Do the lists move on at this tick? Called with the lock held. */
+static bool moves_on(struct gort__stack_class *c)
 {
+    c->ticks++;
+    if (c->trimmed && (c->missed || c->ticks - c->trimmed > SOON)) {
+        c->patience = c->missed ? PATIENT : 0;
+        c->trimmed = 0;
+    }
+    c->missed = false;
+    return c->ticks - c->aged >= c->patience;
+}
+
+bool gort__stack_age(bool all)
+{
+    bool left = false;
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
         struct gort__stack_class *c = &gort__stack_classes[log2];
-        splice(&c->trim, &c->old);
-        splice(&c->old, &c->free);
-        if (all)
+        if (moves_on(c) || all) {
+            c->aged = c->ticks;
+            c->trimmed = c->old || (all && c->free) ? c->ticks : c->trimmed;
             splice(&c->trim, &c->old);
+            splice(&c->old, &c->free);
+            if (all)
+                splice(&c->trim, &c->old);
+        }
+        left |= c->free || c->old;
     }
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    return left;
 }
 
 bool gort__stack_trim(int64_t until)

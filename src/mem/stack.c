@@ -239,8 +239,10 @@ static struct gort__stack *take(uint8_t log2, int want)
             chain = take_listed(&c->old, want);
         if (!chain)
             chain = take_listed(&c->trim, want);
-        if (!chain)
+        if (!chain) {
             chain = take_listed(&c->cold, want);
+            c->missed |= chain != NULL;
+        }
         if (!chain)
             chain = take_fresh(c, log2, want > 1 && c->slots > MANY ? BATCH_MANY : want);
         bool wait = !chain && c->trimming;

@@ -3,7 +3,8 @@
  * stack_class.h - the free stacks of each size, shared by stack.c and scavenge.c.
  *
  * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold.
- * Whoever wants one takes it from the youngest list that has any, for its warm pages.
+ * Whoever wants one takes it from the youngest list that has any, for its warm pages. Had it been better to keep
+ * those of the last time, since now they are missed, they age eight times as slowly (scavenge.c).
  */
 #ifndef GORT_SRC_MEM_STACK_CLASS_H
 #define GORT_SRC_MEM_STACK_CLASS_H
@@ -23,6 +24,9 @@ struct gort__stack_slab {
 struct gort__stack_class {
     struct gort__stack *free, *old, *trim, *cold;
     bool trimming;                  /* the scavenger has some in its hands */
+    bool missed;                    /* a cold one was wanted since the last tick */
+    uint32_t ticks, aged, patience; /* so far; when the lists moved on; of these they need for it */
+    uint32_t trimmed; /* when some were to be trimmed, 0: it is known whether that was a mistake */
     struct gort__stack_slab *renew; /* where the search for cold stretches goes on; the scavenger's */
     size_t renew_slot;
     struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */

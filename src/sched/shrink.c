@@ -176,7 +176,8 @@ static void tick(int64_t now)
     job.switches = switches;
     job.urgent = gort__os_memory_pressure();
     flush_idle();
-    gort__stack_age(job.urgent);
+    if (gort__stack_age(job.urgent))
+        job.quiet = 0;
     job.trimming = true;
     job.recycling = gort__recycle_tick();
     if (job.recycling)

@@ -15,8 +15,11 @@
  * waiter that has waited for a millisecond is served by hand-over instead: LOCKED stays set and is
  * its own. (Hand-over always was rejected: each would cost a switch.)
  * Invariants: (1) who holds QUEUE alone changes the pointer and WOKEN; LOCKED may be set by anybody who
- * finds it clear, and is cleared by its owner only while it holds QUEUE or there is no queue; (2) the
- * unlocker touches nothing after its last store to the word but the waiter it took out.
+ * finds it clear, and is cleared by its owner only while it holds QUEUE, or nobody does and there is no queue or
+ * WOKEN; (2) the unlocker touches nothing after its last store to the word but the waiter it took out; (3) WOKEN is
+ * cleared by the woken one when it takes the lock, so its own unlock wakes the next, or by pass_on, which wakes the
+ * next if the mutex is free then. So while somebody waits, the mutex is locked or somebody is on the way. (WOKEN of
+ * an ended run promises nothing, and its waiters need nothing.)
  * Threads: any.
  */
 #include <errno.h>
@@ -191,10 +194,15 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
     return err;
 }
 
+/* Whoever runs may take it, waiters or not. */
 static inline bool lock_fast(gort_mutex *mu)
 {
-    uint64_t unlocked = 0;
-    return gort__cas(&mu->gort_priv_state, &unlocked, LOCKED, ACQUIRE); /* pairs with unlock */
+    uint64_t s = 0;
+    do
+        if (gort__cas(&mu->gort_priv_state, &s, s | LOCKED, ACQUIRE)) /* pairs with unlock */
+            return true;
+    while (!(s & LOCKED));
+    return false;
 }
 
 int gort_mutex_lock(gort_mutex *mu)
@@ -204,10 +212,7 @@ int gort_mutex_lock(gort_mutex *mu)
 
 bool gort_mutex_trylock(gort_mutex *mu)
 {
-    for (uint64_t s = gort__load(&mu->gort_priv_state, RELAXED); !(s & LOCKED);)
-        if (gort__cas(&mu->gort_priv_state, &s, s | LOCKED, ACQUIRE)) /* pairs with unlock */
-            return true;
-    return false;
+    return lock_fast(mu);
 }
 
 int gort_mutex_lock_until(gort_mutex *mu, int64_t deadline)
@@ -234,10 +239,15 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu)
         gort__ready(m, w->g);
 }
 
+/* Nobody needs to be woken: nobody waits, or one who was woken has not tried yet; it will wake the next (3). */
 static inline bool unlock_fast(gort_mutex *mu)
 {
     uint64_t s = LOCKED;
-    return gort__cas(&mu->gort_priv_state, &s, 0, RELEASE); /* pairs with lock */
+    do
+        if (gort__cas(&mu->gort_priv_state, &s, s & ~LOCKED, RELEASE)) /* pairs with lock */
+            return true;
+    while ((s & (LOCKED | QUEUE | WOKEN)) == (LOCKED | WOKEN));
+    return false;
 }
 
 void gort__mutex_unlock(struct gort__m *m, gort_mutex *mu)

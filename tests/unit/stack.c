@@ -195,3 +195,51 @@ TEST(large_stacks_give_their_pages_back)
     CHECK_LT(test_rss_kb(), before + 8000);
     gort__stack_destroy(NULL);
 }
+
+/* A burst of stacks that are written to and given back. True: they had kept what the last burst wrote. */
+static bool burst(void)
+{
+    enum { MANY = 100 };
+    struct gort__stack *s[MANY];
+    int warm = 0;
+    for (int i = 0; i < MANY; i++) {
+        CHECK(s[i] = gort__stack_get(NULL, gort__stack_class(0)));
+        warm += gort__stack_hi(s[i])[-1] == 1;
+        gort__stack_hi(s[i])[-1] = 1;
+    }
+    for (int i = 0; i < MANY; i++)
+        gort__stack_put(NULL, s[i]);
+    CHECK(warm == 0 || warm == MANY);
+    return warm != 0;
+}
+
+/* So much time passes with nothing to do. True: some are left that will give their pages back. */
+static bool pause_for(int ticks)
+{
+    bool left = true;
+    while (ticks--) {
+        left = gort__stack_age(false);
+        while (!gort__stack_trim(INT64_MAX))
+            ;
+    }
+    return left;
+}
+
+TEST(bursts_that_come_again_keep_their_pages)
+{
+    gort__os_init();
+    gort__stack_init(64 * KIB);
+    CHECK(!burst());
+    CHECK(pause_for(1));
+    CHECK(burst()); /* fast enough */
+    CHECK(!pause_for(2));
+    CHECK(!burst()); /* that was a mistake */
+    for (int i = 0; i < 20; i++) {
+        CHECK(pause_for(7));
+        CHECK(burst());
+    }
+    CHECK(!pause_for(40)); /* none comes any more: patience ends, the next one is new */
+    CHECK(!burst());
+    CHECK(!pause_for(2));
+    gort__stack_destroy(NULL);
+}
