@@ -22,10 +22,19 @@ def version():
 OUT = os.path.join(ROOT, "build", "bench-go", version().split()[0])
 
 
-def command(source, name):
-    """Builds one source file; run it with ENV."""
+def sources(row):
+    """Its own file, what all share, and what rows with a common beginning share: hogs.go, not a row itself, for hogs_p99."""
+    bench = os.path.join(ROOT, "bench")
+    begin = row.rpartition("_")[0]
+    files = [os.path.join(bench, "go", name + ".go") for name in (row, "measure", begin)]
+    shared = os.path.exists(files[2]) and not os.path.exists(os.path.join(bench, begin + ".c"))
+    return files if shared else files[:2]
+
+
+def command(files, name):
+    """Builds a program of some source files; run it with ENV."""
     os.makedirs(OUT, exist_ok=True)
-    return [GO, "build", "-o", os.path.join(OUT, name), source]
+    return [GO, "build", "-o", os.path.join(OUT, name), *files]
 
 
 ENV = dict(os.environ, GO111MODULE="off", CGO_ENABLED="0")
