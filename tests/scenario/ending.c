@@ -126,3 +126,50 @@ TEST(a_call_is_announced_after_its_run, .procs = "2,4")
         CHECK(test_under_emulator() || test_eventually(alone, NULL, 20));
     }
 }
+
+/* --- objects that outlive those who waited --------------------------------------------------------- */
+
+enum { ROOM = 64 << 10 };
+
+static void wait_with_deadline(void *unused)
+{
+    static char value[ROOM];
+    (void)unused;
+    atomic_fetch_add(&in, 1);
+    CHECK_MSG(gort_chan_recv_until(box, value, gort_in(3600 * GORT_SEC)) == 0, "nobody sends");
+}
+
+static int leave_one_waiting(void *unused)
+{
+    (void)unused;
+    atomic_store(&in, 0);
+    CHECK_EQ(gort_go(wait_with_deadline, NULL), 0);
+    yield_until_in(1);
+    CHECK_EQ(gort_sleep(GORT_MS), 0); /* it is parked now */
+    return 7;
+}
+
+static long mapped_kb(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
+{
+    long before = 0;
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
+        SKIP("memory is counted differently here");
+    for (int i = 0; i < 40; i++) {
+        box = gort_chan_new(ROOM, 64);
+        CHECK(box);
+        CHECK_EQ(gort_run(leave_one_waiting, NULL), 7);
+        gort_chan_unref(box);
+        if (i == 10)
+            before = mapped_kb();
+    }
+    CHECK_LT(mapped_kb(), before + 40 * 1024); /* all of them would be 120 MB */
+}
