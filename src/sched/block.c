@@ -105,6 +105,10 @@ void gort_block_enter(void)
         m->block_depth++;
         return;
     }
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)) { /* its P is gone, too */
+        enter_slow();
+        return;
+    }
     struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
     if (p && GORT_UNLIKELY(gort__load(&p->long_blocks, RELAXED) || missed(p)))
         enter_slow();
@@ -190,9 +194,9 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     gort__arch_set_self(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
-    /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. */
+    /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the run nobody does. */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    bool has_p = m->p != NULL;
+    bool has_p = m->p && !(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     gort__store(&m->block_g, m->g, RELAXED);

@@ -233,16 +233,16 @@ static bool in_user_code(struct gort__m *m)
  * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
 static void bury(struct gort__m *m)
 {
-    /* Acquire pairs with gort__leave. */
-    struct gort__g *g = gort__load(
-        &m->g, ACQUIRE); /* before inside: it is stored while inside; pairs with switch_to */
+    /* Before inside: both are stored while inside, and from now on who comes back from a blocking call stays there. Pair
+     * with switch_to and block.c; in this order, because a call that surfaces sets block_g before g. */
+    struct gort__g *g = gort__load(&m->g, ACQUIRE), *block_g = gort__load(&m->block_g, ACQUIRE);
     /* One look is not enough: a blocking call has moments inside from which it goes back to its call. */
     while (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN && /* pairs with m.c */
            !in_user_code(m))
         gort__os_nap(50000);
     if (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN) { /* pairs with m.c */
-        if (m->block_g)
-            g = m->block_g;
+        if (block_g)
+            g = block_g;
         if (!gort__load(&m->frozen, RELAXED))
             left_running = true;
         if (g != &m->g0) {

@@ -70,7 +70,7 @@ void gort_chan_unref(gort_chan *ch)
     /* The last one goes under the lock, so that it and a wait that ends agree on who frees the channel. */
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */
-    bool free_now = ch->parked == 0;
+    bool free_now = !gort__chan_held(ch);
     gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
     if (free_now)
         gort__chan_free(ch);

@@ -15,10 +15,11 @@ struct gort_chan {
     uint32_t elem;          /* bytes an element; fixed */
     uint32_t magic;
     uint32_t
-        parked;  /* waits that may end without a peer, and then come back to it: it stays until they have */
-    size_t cap;  /* fixed */
-    size_t len;  /* atomic for gort_chan_len */
-    size_t head; /* index of the oldest element */
+        parked; /* waits that may end without a peer, and then come back to it: it stays until they have, */
+    uint64_t parked_run; /* in this run */
+    size_t cap;          /* fixed */
+    size_t len;          /* atomic for gort_chan_len */
+    size_t head;         /* index of the oldest element */
     struct gort__waitq receivers, senders;
     bool closed;
     char buffer[] GORT_ALIGNED_LINE;
@@ -33,7 +34,18 @@ bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__w
  * unlocks and frees. */
 static inline void gort__chan_hold(gort_chan *ch)
 {
+    uint64_t run = gort__load(&gort__sched.run, RELAXED);
+    if (GORT_UNLIKELY(ch->parked_run != run)) {
+        ch->parked_run = run;
+        ch->parked = 0;
+    }
     ch->parked++;
+}
+
+/* With the lock held: such waits are under way. Those of an ended run are gone. */
+static inline bool gort__chan_held(const gort_chan *ch)
+{
+    return ch->parked && ch->parked_run == gort__load(&gort__sched.run, RELAXED);
 }
 
 static inline bool gort__chan_let_go(gort_chan *ch)

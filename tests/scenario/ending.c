@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads that go on
+ * using objects while it happens, objects that outlive those who waited for them.
+ */
+#include <gort.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static atomic_int in, out;
+static atomic_bool go_on;
+static int bell[2];
+
+static bool is_out(void *unused)
+{
+    (void)unused;
+    return atomic_load(&out) != 0;
+}
+
+static bool alone(void *unused)
+{
+    (void)unused;
+    return test_thread_count() <= (test_under_sanitizer() ? 2 : 1);
+}
+
+static void yield_until_in(int n)
+{
+    while (atomic_load(&in) < n)
+        gort_yield();
+}
+
+/* --- calls that outlive their run ------------------------------------------------------------------ */
+
+static gort_chan *box;
+
+/* It has its P all the time: nobody else wants it. */
+static void call_late(void *unused)
+{
+    (void)unused;
+    char c;
+    int v = 1;
+    gort_block_enter();
+    atomic_store(&in, 1);
+    CHECK_EQ(read(bell[0], &c, 1), 1);
+    CHECK_EQ(gort_chan_send_until(box, &v, GORT_TRY), -EAGAIN); /* as a plain thread outside of runs */
+    atomic_store(&out, 1);
+    gort_block_leave();
+    CHECK_MSG(false, "a goroutine of an ended run goes on");
+}
+
+static void (*late)(void *);
+
+static int leave_in_call(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_go(late, NULL), 0);
+    yield_until_in(1);
+    return 3;
+}
+
+static void rest(void *unused)
+{
+    (void)unused;
+    gort_yield();
+}
+
+static int ring_and_work(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(write(bell[1], "x", 1), 1);
+    for (int64_t until = gort_in(10 * GORT_SEC); !is_out(NULL) && gort_now() < until;) {
+        gort_wg wg = {0};
+        for (int i = 0; i < 10; i++)
+            CHECK_EQ(gort_wg_go(&wg, rest, NULL), 0);
+        CHECK_EQ(gort_wg_wait(&wg), 0);
+    }
+    return 4;
+}
+
+TEST(an_announced_call_calls_us_after_its_run, .procs = "1,2,4")
+{
+    CHECK_EQ(pipe(bell), 0);
+    box = gort_chan_new(sizeof(int), 0);
+    late = call_late;
+    for (int i = 0; i < 6; i++) {
+        atomic_store(&in, 0);
+        atomic_store(&out, 0);
+        CHECK_EQ(gort_run(leave_in_call, NULL), 3);
+        if (i % 2)
+            CHECK_EQ(gort_run(ring_and_work, NULL), 4); /* beside another run, which it must not touch */
+        else
+            CHECK_EQ(write(bell[1], "x", 1), 1);
+        CHECK(test_eventually(is_out, NULL, 20));
+        CHECK(test_under_emulator() || test_eventually(alone, NULL, 20));
+    }
+    gort_chan_unref(box);
+}
+
+/* Nobody stops it, so it computes when the run ends, and then announces a call. */
+static void announce_late(void *unused)
+{
+    (void)unused;
+    atomic_store(&in, 1);
+    while (!atomic_load(&go_on))
+        ;
+    gort_block_enter();
+    CHECK_MSG(false, "a goroutine of an ended run goes on");
+}
+
+TEST(a_call_is_announced_after_its_run, .procs = "2,4")
+{
+    test_debug("preempt=off");
+    late = announce_late;
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&in, 0);
+        atomic_store(&go_on, false);
+        CHECK_EQ(gort_run(leave_in_call, NULL), 3);
+        atomic_store(&go_on, true);
+        CHECK(test_under_emulator() || test_eventually(alone, NULL, 20));
+    }
+}
+
+/* --- objects that outlive those who waited --------------------------------------------------------- */
+
+enum { ROOM = 64 << 10 };
+
+static void wait_with_deadline(void *unused)
+{
+    static char value[ROOM];
+    (void)unused;
+    atomic_fetch_add(&in, 1);
+    CHECK_MSG(gort_chan_recv_until(box, value, gort_in(3600 * GORT_SEC)) == 0, "nobody sends");
+}
+
+static int leave_one_waiting(void *unused)
+{
+    (void)unused;
+    atomic_store(&in, 0);
+    CHECK_EQ(gort_go(wait_with_deadline, NULL), 0);
+    yield_until_in(1);
+    CHECK_EQ(gort_sleep(GORT_MS), 0); /* it is parked now */
+    return 7;
+}
+
+static long mapped_kb(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
+{
+    long before = 0;
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
+        SKIP("memory is counted differently here");
+    for (int i = 0; i < 40; i++) {
+        box = gort_chan_new(ROOM, 64);
+        CHECK(box);
+        CHECK_EQ(gort_run(leave_one_waiting, NULL), 7);
+        gort_chan_unref(box);
+        if (i == 10)
+            before = mapped_kb();
+    }
+    CHECK_LT(mapped_kb(), before + 40 * 1024); /* all of them would be 120 MB */
+}
