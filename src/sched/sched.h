@@ -61,6 +61,11 @@ struct gort__shadow {
     struct gort__m *m;          /* whose stand-in it is */
 } GORT_ALIGNED_LINE;            /* as an M */
 
+/* Since when a thread's CPU clock stands still (sysmon.c). All zero: nobody has looked. */
+struct gort__still {
+    int64_t cpu, since;
+};
+
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {
     /* Touched by every call. */
@@ -98,10 +103,11 @@ struct gort__m {
     void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
     void *
         still; /* its stack pointer while it sleeps, with all registers on the stack; NULL: it moves; atomic */
-    char *stack_hi;         /* the upper end of the thread's own stack, as far as we use it */
-    bool delicate;          /* what the handler interrupted may hold locks of libc; owned by the thread */
-    bool left;              /* it slept in the kernel when the run ended; atomic */
-    int64_t cpu_at_end;     /* its CPU clock when the run had ended; owned by the keeper */
+    char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
+    bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
+    bool left;          /* it slept in the kernel when the run ended; atomic */
+    int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
+    struct gort__still still_at_end;
     uint32_t frozen;        /* for good: the run is over (preempt.c); atomic, futex */
     uint8_t polite;         /* how often the handler has let the goroutine leave libc; owned by the thread */
     bool owed;              /* lost its P and counts in sched.without_p; guarded by sched.lock */
@@ -137,8 +143,8 @@ struct gort__watch {
     struct gort__m *m;
     uint32_t slice, block_seq;
     uint64_t switches;
-    int64_t since;  /* when the slice was first seen */
-    int64_t cpu;    /* the thread's CPU clock at the last look; -1: not looked */
+    int64_t since; /* when the slice was first seen */
+    struct gort__still still;
     int64_t asked;  /* when it was asked to stop; 0: not yet */
     uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
@@ -389,6 +395,9 @@ void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look 
 void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
 void gort__sysmon_stop(void);
+/* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
+ * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */
+bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since_last);
 void gort__sysmon_poke_slow(bool hurry);
 static inline void gort__sysmon_poke(void) /* there may be something for it to do soon */
 {
