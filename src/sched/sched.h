@@ -108,12 +108,13 @@ struct gort__m {
     bool left;          /* it slept in the kernel when the run ended; atomic */
     int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
     struct gort__still still_at_end;
-    uint32_t frozen;        /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;         /* how often the handler has let the goroutine leave libc; owned by the thread */
-    bool owed;              /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;           /* waits for the world to start; guarded by sched.lock */
-    struct gort__p *next_p; /* the P that the waker hands over; guarded by sched.lock */
-    struct gort__m *link;   /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
+    uint32_t frozen;  /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite;   /* how often the handler has let the goroutine leave libc; owned by the thread */
+    int64_t lap_from; /* its CPU clock when a goroutine of it was last held, or 0; owned by the thread */
+    bool owed;        /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;     /* waits for the world to start; guarded by sched.lock */
+    struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
+    struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
     int id;
     uintptr_t thread;
@@ -215,11 +216,12 @@ struct gort__sched {
     uint32_t held_n;                   /* held.n; atomic, written under lock */
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
-    bool spare_coming;         /* an M without work is being made */
-    bool starved;              /* there was no memory for an M: the keeper tries again; guarded by lock */
-    int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
-    struct gort__p *idle_ps;   /* last idle first */
-    struct gort__m *idle_ms;   /* last idle first */
+    bool spare_coming;       /* an M without work is being made */
+    bool starved;            /* there was no memory for an M: the keeper tries again; guarded by lock */
+    int64_t held_cpu;        /* CPU time that goroutines have used until they were held, ns; atomic (lap.c) */
+    int64_t fresh_at;        /* its value when one was last started in spite of many held ones; atomic */
+    struct gort__p *idle_ps; /* last idle first */
+    struct gort__m *idle_ms; /* last idle first */
     struct gort__m *wanted_ms; /* records whose thread the keeper is to create */
     struct gort__m *dead_ms;   /* whose threads have ended or are about to: to be joined */
     struct gort__m *all_ms;    /* all of this run's threads */
@@ -378,7 +380,9 @@ struct gort__m *gort__grant_locked(struct gort__p *p,
                                    struct gort__g *g); /* p goes to g's own M, to be woken */
 struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
+/* lap.c. */
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
+void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held */
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8
