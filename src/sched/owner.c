@@ -30,16 +30,13 @@
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
  *
  * Held goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
- * a goroutine that has not run yet is not started while many are held, but for one now and then.
+ * a goroutine that has not run yet is not started while many are held, but for one now and then (lap.c).
  * A P is given up by preemption or taken away only when an M is there to use it: creating a thread needs
  * malloc, and the goroutine that is stopped may hold malloc's lock.
  * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
  */
 #include "base/fatal.h"
 #include "sched/verbs.h"
-
-#define HELD_MANY   16                 /* from here on new goroutines wait for held ones */
-#define FRESH_EVERY INT64_C(100000000) /* ns: but one of them starts that often */
 
 /* --- held goroutines -------------------------------------------------------------------------- */
 
@@ -83,15 +80,6 @@ struct gort__g *gort__held_take(void)
     struct gort__g *g = gort__held_pop_locked();
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     return g;
-}
-
-bool gort__fresh_may_start(void)
-{
-    struct gort__sched *s = &gort__sched;
-    if (gort__load(&s->held_n, RELAXED) < HELD_MANY)
-        return true;
-    int64_t now = gort__os_now(), last = gort__load(&s->fresh_at, RELAXED);
-    return now - last >= FRESH_EVERY && gort__cas(&s->fresh_at, &last, now, RELAXED);
 }
 
 /* --- getting a P ------------------------------------------------------------------------------ */
@@ -328,6 +316,7 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     if (!other)
         return;
     gort__m_wake(other);
+    gort__lap_end(m);
     resume(m, g, tied);
     m->regaining = false;
 }

@@ -204,7 +204,7 @@ static bool settled(struct gort__m *m, int64_t until)
         gort__load(&m->nested, ACQUIRE)) /* pairs with gort__leave, timer.c */
         return true;
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
-    if (gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS &&
+    if (gort__sysmon_asleep(&m->still_at_end, tid, gort__os_now(), false) &&
         !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
         gort__store(&m->left, true, RELAXED);
         if (timer >= 0)

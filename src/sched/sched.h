@@ -61,6 +61,11 @@ struct gort__shadow {
     struct gort__m *m;          /* whose stand-in it is */
 } GORT_ALIGNED_LINE;            /* as an M */
 
+/* Since when a thread's CPU clock stands still (sysmon.c). All zero: nobody has looked. */
+struct gort__still {
+    int64_t cpu, since;
+};
+
 /* M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. */
 struct gort__m {
     /* Touched by every call. */
@@ -98,16 +103,18 @@ struct gort__m {
     void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
     void *
         still; /* its stack pointer while it sleeps, with all registers on the stack; NULL: it moves; atomic */
-    char *stack_hi;         /* the upper end of the thread's own stack, as far as we use it */
-    bool delicate;          /* what the handler interrupted may hold locks of libc; owned by the thread */
-    bool left;              /* it slept in the kernel when the run ended; atomic */
-    int64_t cpu_at_end;     /* its CPU clock when the run had ended; owned by the keeper */
-    uint32_t frozen;        /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;         /* how often the handler has let the goroutine leave libc; owned by the thread */
-    bool owed;              /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;           /* waits for the world to start; guarded by sched.lock */
-    struct gort__p *next_p; /* the P that the waker hands over; guarded by sched.lock */
-    struct gort__m *link;   /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
+    char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
+    bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
+    bool left;          /* it slept in the kernel when the run ended; atomic */
+    int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
+    struct gort__still still_at_end;
+    uint32_t frozen;  /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite;   /* how often the handler has let the goroutine leave libc; owned by the thread */
+    int64_t lap_from; /* its CPU clock when a goroutine of it was last held, or 0; owned by the thread */
+    bool owed;        /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;     /* waits for the world to start; guarded by sched.lock */
+    struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
+    struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
     int id;
     uintptr_t thread;
@@ -137,8 +144,8 @@ struct gort__watch {
     struct gort__m *m;
     uint32_t slice, block_seq;
     uint64_t switches;
-    int64_t since;  /* when the slice was first seen */
-    int64_t cpu;    /* the thread's CPU clock at the last look; -1: not looked */
+    int64_t since; /* when the slice was first seen */
+    struct gort__still still;
     int64_t asked;  /* when it was asked to stop; 0: not yet */
     uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
@@ -209,11 +216,12 @@ struct gort__sched {
     uint32_t held_n;                   /* held.n; atomic, written under lock */
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
-    bool spare_coming;         /* an M without work is being made */
-    bool starved;              /* there was no memory for an M: the keeper tries again; guarded by lock */
-    int64_t fresh_at;          /* when a new goroutine was last started in spite of many held ones; atomic */
-    struct gort__p *idle_ps;   /* last idle first */
-    struct gort__m *idle_ms;   /* last idle first */
+    bool spare_coming;       /* an M without work is being made */
+    bool starved;            /* there was no memory for an M: the keeper tries again; guarded by lock */
+    int64_t held_cpu;        /* CPU time that goroutines have used until they were held, ns; atomic (lap.c) */
+    int64_t fresh_at;        /* its value when one was last started in spite of many held ones; atomic */
+    struct gort__p *idle_ps; /* last idle first */
+    struct gort__m *idle_ms; /* last idle first */
     struct gort__m *wanted_ms; /* records whose thread the keeper is to create */
     struct gort__m *dead_ms;   /* whose threads have ended or are about to: to be joined */
     struct gort__m *all_ms;    /* all of this run's threads */
@@ -372,7 +380,9 @@ struct gort__m *gort__grant_locked(struct gort__p *p,
                                    struct gort__g *g); /* p goes to g's own M, to be woken */
 struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
+/* lap.c. */
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
+void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held */
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8
@@ -389,6 +399,9 @@ void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look 
 void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
 void gort__sysmon_stop(void);
+/* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
+ * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */
+bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since_last);
 void gort__sysmon_poke_slow(bool hurry);
 static inline void gort__sysmon_poke(void) /* there may be something for it to do soon */
 {

@@ -6,6 +6,8 @@
  *     in an announced blocking call since the last tick      its P is taken away
  *     in user code, its CPU clock stands still, asleep in
  *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
+ *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
+ *                                                            a CPU, that costs a change of hands
  *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
  *                                                            has not slept since the slice began
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
@@ -35,6 +37,7 @@
 #define POLL_LATE    (1 * MS) /* fds and timers while all Ps are busy: those look themselves */
 #define TIMER_LATE   (200 * US)
 #define ASK_AGAIN    (10 * MS)
+#define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
 
 static struct {
@@ -89,17 +92,19 @@ static GORT_NO_TSAN int who_waits(void)
 
 /* --- one P ------------------------------------------------------------------------------------ */
 
-/* The thread is asleep in a system call, and has been since the last look. */
-static bool sleeps(struct gort__watch *w, struct gort__m *m)
+bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since_last)
 {
-    int tid = gort__load(&m->tid, RELAXED);
     int64_t cpu = gort__os_thread_cpu(tid);
-    bool still = cpu >= 0 && cpu == w->cpu;
-    w->cpu = cpu;
-    return still && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS;
+    if (cpu < 0 || cpu != s->cpu) {
+        *s = (struct gort__still){cpu, now};
+        if (since_last)
+            return false;
+    }
+    enum gort__os_task state = gort__os_thread_state(tid);
+    return state == GORT__OS_TASK_SLEEPS || (state == GORT__OS_TASK_UNKNOWN && now - s->since >= BLIND);
 }
 
-static bool retake(struct gort__p *p, struct gort__m *m)
+static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 {
     struct gort__watch *w = &p->watch;
     uint32_t seq = gort__load(&m->block_seq, RELAXED);
@@ -111,7 +116,8 @@ static bool retake(struct gort__p *p, struct gort__m *m)
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
     }
-    if ((seq & 1) || !sleeps(w, m) || !gort__p_take_away(p, m))
+    if ((seq & 1) || !gort__sysmon_asleep(&w->still, gort__load(&m->tid, RELAXED), now, true) ||
+        !gort__p_take_away(p, m))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -164,7 +170,7 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     uint64_t switches = gort__load(&p->switches, RELAXED);
     *moved |= m || m != w->m || slice != w->slice;
     if (!m || m != w->m || slice != w->slice) {
-        *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now, .cpu = -1};
+        *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
         if (m)
             w->block_seq = gort__load(&m->block_seq, RELAXED);
         *stuck = false;
@@ -174,7 +180,7 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     w->switches = switches;
     if (waiting == NOBODY || gort__load(&m->g, RELAXED) == &m->g0)
         return false;
-    if (same && !gort__load(&m->inside, RELAXED) && retake(p, m))
+    if (same && !gort__load(&m->inside, RELAXED) && retake(p, m, now))
         return true;
     int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
     limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon.c - the monitor thread costs little when there is little to watch.
+ * sysmon.c - the monitor thread costs little when there is little to watch, and sees what it must without an fd.
  */
 #include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/resource.h>
 
 #include "waiting.h"
 
@@ -54,4 +57,100 @@ TEST_GO(it_sleeps_while_all_do, .procs = "1,2")
     long before = sleeps_of_the_monitor();
     gort_sleep(300 * GORT_MS);
     CHECK_LT(sleeps_of_the_monitor() - before, 20);
+}
+
+/* --- without an fd to look at threads with ------------------------------------------------------------------ */
+
+static int ends[2];
+static int taken[64], taken_n;
+
+static void take_all_fds(void)
+{
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 48;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+        taken[taken_n++] = fd;
+    CHECK_EQ(errno, EMFILE);
+}
+
+static void give_all_back(void)
+{
+    while (taken_n)
+        CHECK_EQ(close(taken[--taken_n]), 0);
+}
+
+/* Each byte comes only after this goroutine has had its turns beside the one that waits for it. */
+static void write_slowly(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 5; k++)
+            CHECK_EQ(gort_sleep(GORT_MS), 0);
+        CHECK_EQ(write(ends[1], &"hello"[i], 1), 1);
+    }
+}
+
+TEST_GO(a_call_is_noticed_when_no_fd_is_left, .procs = "1,2")
+{
+    char text[6] = "", more[6] = "";
+    CHECK_EQ(pipe(ends), 0);
+    take_all_fds();
+    CHECK_EQ(gort_go(write_slowly, NULL), 0);
+    for (int i = 0; i < 5; i++)
+        CHECK_EQ(read(ends[0], text + i, 1), 1);
+    CHECK_STR(text, "hello");
+    CHECK_EQ(usleep(20000), 0); /* nobody cuts it short */
+    CHECK(open("/dev/null", O_RDONLY) < 0);
+    give_all_back();
+    CHECK_EQ(gort_go(write_slowly, NULL), 0);
+    for (int i = 0; i < 5; i++)
+        CHECK_EQ(read(ends[0], more + i, 1), 1);
+    CHECK_STR(more, "hello");
+}
+
+static atomic_bool polling, cut_short;
+
+static void wait_in_poll(void *unused)
+{
+    struct pollfd fd = {ends[0], POLLIN, 0};
+    (void)unused;
+    atomic_store(&polling, true);
+    if (poll(&fd, 1, -1) < 0)
+        atomic_store(&cut_short, true);
+}
+
+static int end_beside_a_call(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_go(wait_in_poll, NULL), 0);
+    for (int64_t until = soon(); !atomic_load(&polling); gort_sleep(GORT_MS))
+        CHECK(gort_now() < until);
+    take_all_fds();
+    return 3;
+}
+
+static int do_nothing(void *unused)
+{
+    return unused != NULL;
+}
+
+static bool alone(void *before)
+{
+    return test_thread_count() <= *(int *)before;
+}
+
+/* One in a call at the end of a run is not disturbed: its thread ends with the call. */
+TEST(a_call_at_the_end_when_no_fd_is_left, .procs = "1,2")
+{
+    CHECK_EQ(gort_run(do_nothing, NULL), 0); /* a sanitizer may need a thread of its own from now on */
+    int before = test_thread_count();
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(gort_run(end_beside_a_call, NULL), 3);
+    give_all_back();
+    CHECK(test_thread_count() > before);
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    CHECK(test_eventually(alone, &before, 30));
+    CHECK(!atomic_load(&cut_short));
 }
