@@ -91,15 +91,14 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
         int cpus = gort__os_cpus();
         c.maxprocs = cpus < GORT_MAXPROCS_MAX ? cpus : GORT_MAXPROCS_MAX;
     }
-    gort__os_force.no_guard_install = c.noguard;
+    /* It does not know some calls: it complains, or takes their answers for garbage. */
+    bool valgrind = gort__sanitize_valgrind();
+    gort__os_force.no_guard_install = c.noguard || valgrind;
     gort__os_force.no_guard = c.canary;
-    gort__os_force.no_pagemap_scan = c.nopagescan;
+    gort__os_force.no_pagemap_scan = c.nopagescan || valgrind;
     gort__os_force.no_membarrier = c.nomembarrier;
-    gort__os_force.no_epoll_pwait2 = c.nopwait2;
-    if (gort__sanitize_valgrind()) { /* it does not know these calls: it complains, or takes their answers for garbage */
-        gort__os_force.no_guard_install = gort__os_force.no_pagemap_scan = true;
-        gort__os_force.no_epoll_pwait2 = gort__os_force.no_pidfd = true;
-    }
+    gort__os_force.no_epoll_pwait2 = c.nopwait2 || valgrind;
+    gort__os_force.no_pidfd |= valgrind;
     *out = c;
     return 0;
 }
