@@ -43,6 +43,7 @@ static const struct {
     {"preempt", ON_OFF, offsetof(struct gort__conf, preempt_off)},
     {"schedfuzz", SEED, offsetof(struct gort__conf, fuzz_seed)},
     {"idle", COUNT, offsetof(struct gort__conf, idle_ms)},
+    {"limits", COUNT, offsetof(struct gort__conf, limits_ms)},
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
     {"canary", SWITCH, offsetof(struct gort__conf, canary)},
@@ -82,6 +83,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
         .signal = SIGURG,
         .max_threads = GORT_CONF_MAX_THREADS,
         .idle_ms = GORT_CONF_IDLE_MS,
+        .limits_ms = GORT_CONF_LIMITS_MS,
     };
     int error = user ? load_user(&c, user) : 0;
     if (error)
