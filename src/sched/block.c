@@ -70,7 +70,7 @@ static inline void begin_call(struct gort__m *m)
 static GORT_NOINLINE void enter_slow(void)
 {
     struct gort__m *m = gort__enter();
-    struct gort__p *p = m ? m->p : NULL;
+    struct gort__p *p = m->p; /* a goroutine always has an M here */
     if (p) {
         gort__sysmon_poke();
         if (gort__load(&p->long_blocks, RELAXED) && gort__p_has_work()) {
@@ -78,8 +78,6 @@ static GORT_NOINLINE void enter_slow(void)
             give_up(m);
         }
     }
-    if (!m)
-        return;
     gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
     begin_call(m);
 }
@@ -238,7 +236,8 @@ void gort__block_call_run(struct gort__m *m)
     gort__os_fence_light(); /* pairs with world.c and owner.c */
     m->block_depth = 0;
     gort__store(&m->block_g, NULL, RELAXED);
-    if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) /* nothing of the run may be touched any more */
+    /* Nothing of the run may be touched any more: the search for work sees to it. */
+    if (gort__load(&m->attention, RELAXED) & (GORT_ATT_ENDED | GORT_ATT_FORKED))
         return;
     if (tied)
         m->locked_g = g;

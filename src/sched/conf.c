@@ -43,6 +43,7 @@ static const struct {
     {"preempt", ON_OFF, offsetof(struct gort__conf, preempt_off)},
     {"schedfuzz", SEED, offsetof(struct gort__conf, fuzz_seed)},
     {"idle", COUNT, offsetof(struct gort__conf, idle_ms)},
+    {"limits", COUNT, offsetof(struct gort__conf, limits_ms)},
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
     {"canary", SWITCH, offsetof(struct gort__conf, canary)},
@@ -82,6 +83,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
         .signal = SIGURG,
         .max_threads = GORT_CONF_MAX_THREADS,
         .idle_ms = GORT_CONF_IDLE_MS,
+        .limits_ms = GORT_CONF_LIMITS_MS,
     };
     int error = user ? load_user(&c, user) : 0;
     if (error)
@@ -91,15 +93,14 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
         int cpus = gort__os_cpus();
         c.maxprocs = cpus < GORT_MAXPROCS_MAX ? cpus : GORT_MAXPROCS_MAX;
     }
-    gort__os_force.no_guard_install = c.noguard;
+    /* It does not know some calls: it complains, or takes their answers for garbage. */
+    bool valgrind = gort__sanitize_valgrind();
+    gort__os_force.no_guard_install = c.noguard || valgrind;
     gort__os_force.no_guard = c.canary;
-    gort__os_force.no_pagemap_scan = c.nopagescan;
+    gort__os_force.no_pagemap_scan = c.nopagescan || valgrind;
     gort__os_force.no_membarrier = c.nomembarrier;
-    gort__os_force.no_epoll_pwait2 = c.nopwait2;
-    if (gort__sanitize_valgrind()) { /* it does not know these calls: it complains, or takes their answers for garbage */
-        gort__os_force.no_guard_install = gort__os_force.no_pagemap_scan = true;
-        gort__os_force.no_epoll_pwait2 = gort__os_force.no_pidfd = true;
-    }
+    gort__os_force.no_epoll_pwait2 = c.nopwait2 || valgrind;
+    gort__os_force.no_pidfd |= valgrind;
     *out = c;
     return 0;
 }

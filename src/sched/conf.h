@@ -16,11 +16,12 @@
 #define GORT_CONF_STACK       ((size_t)256 << 10)
 #define GORT_CONF_MAX_THREADS 10000
 #define GORT_CONF_IDLE_MS     5000
+#define GORT_CONF_LIMITS_MS   5000
 
 /* Written by gort__conf_load; whoever has it may change it before the run starts. */
 struct gort__conf {
     int maxprocs;       /* 1 .. GORT_MAXPROCS_MAX */
-    bool maxprocs_set;  /* somebody asked for it, so it does not follow the machine's limits */
+    bool maxprocs_set;  /* somebody asked for it, so it does not follow the machine's limits; atomic */
     size_t stack_size;  /* GORT_CONF_STACK_MIN .. GORT_CONF_STACK_MAX, not rounded */
     int signal;         /* the one that preempts */
     int max_threads;    /* at least 1 */
@@ -31,6 +32,7 @@ struct gort__conf {
     bool scheddetail;   /* schedtrace with each G, M and P */
     bool stackcensus;   /* count how deep stacks have been used */
     int idle_ms;        /* how long a thread without work stays */
+    int limits_ms;      /* between looks at the machine's CPU limits; 0: never */
     bool noguard;       /* as on a kernel without MADV_GUARD_INSTALL */
     bool canary;        /* as when the kernel has no mapping left for a guard */
     bool nopagescan;    /* as on a kernel without PAGEMAP_SCAN */

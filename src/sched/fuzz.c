@@ -11,11 +11,6 @@
  */
 #include "sched/verbs.h"
 
-bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in)
-{
-    return gort__rand_below(&m->rand, one_in) == 0;
-}
-
 void gort__fuzz_here(void)
 {
     struct gort__m *m = gort__m_self();

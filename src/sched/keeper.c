@@ -16,9 +16,8 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define LIMITS_EVERY  INT64_C(5000000000) /* ns between looks at the CPU limits */
-#define SUSPECT_EVERY INT64_C(100000000)  /* ns between looks whether a deadlock is real */
-#define RETRY_EVERY   INT64_C(10000000)   /* ns between tries to create a refused thread */
+#define SUSPECT_EVERY INT64_C(100000000) /* ns between looks whether a deadlock is real */
+#define RETRY_EVERY   INT64_C(10000000)  /* ns between tries to create a refused thread */
 
 void gort__keeper_wake_locked(void)
 {
@@ -140,21 +139,33 @@ static void follow_limits(void)
 {
     struct gort__sched *s = &gort__sched;
     int n = gort__os_cpus();
+    if (n > GORT_MAXPROCS_MAX)
+        n = GORT_MAXPROCS_MAX;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool change = !s->conf.maxprocs_set && n != s->procs && !s->main_done;
+    bool change = !gort__load(&s->conf.maxprocs_set, RELAXED) && n != gort__load(&s->procs, RELAXED) &&
+                  !s->main_done;
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (!change)
         return;
     if (!gort__world_stop(NULL))
         return;
-    gort__procs_resize(n > GORT_MAXPROCS_MAX ? GORT_MAXPROCS_MAX : n);
+    if (!gort__load(&s->conf.maxprocs_set,
+                    RELAXED)) /* while it waited for its turn somebody may have chosen one */
+        gort__procs_resize(n);
     gort__world_start(NULL);
+}
+
+/* When to look at them next. */
+static int64_t next_limits(void)
+{
+    int64_t ms = gort__sched.conf.limits_ms;
+    return ms ? gort__os_now() + ms * 1000000 : INT64_MAX;
 }
 
 void gort__keeper_loop(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t limits_at = gort__os_now() + LIMITS_EVERY, suspect_at = 0, starved_at = 0;
+    int64_t limits_at = next_limits(), suspect_at = 0, starved_at = 0;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
@@ -198,7 +209,7 @@ void gort__keeper_loop(void)
         gort__os_futex_wait(&s->keeper_word, seen, until);
         if (created && gort__os_now() >= limits_at) {
             follow_limits();
-            limits_at = gort__os_now() + LIMITS_EVERY;
+            limits_at = next_limits();
         }
     }
 }

@@ -160,7 +160,8 @@ bool gort__keys_destroy(struct gort__g *g)
     for (int round = 0; more && round < DTOR_ROUNDS; round++) {
         more = false;
         for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
-            struct leaf *leaf = g->keys->leaf[i / ENTRIES];
+            /* A plain thread's are gone when its run ended during a destructor; it may be in the next one by now. */
+            struct leaf *leaf = g->keys ? g->keys->leaf[i / ENTRIES] : NULL;
             int did = leaf ? destroy(i, &leaf->entry[i % ENTRIES]) : NO_DTOR;
             if (did == RUN_OVER)
                 return false; /* the memory of the values went with the run */

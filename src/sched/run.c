@@ -480,7 +480,7 @@ int gort_maxprocs(int n)
     if (n >= 1 && gort__load(&s->world_owner, RELAXED) != m) {
         if (gort__world_stop(&m)) {
             old = s->procs;
-            s->conf.maxprocs_set = true;
+            gort__store(&s->conf.maxprocs_set, true, RELAXED);
             if (n != old && gort__procs_resize(n))
                 gort__warn("no memory for %d procs: still %d", n, old);
             gort__world_start(m);

@@ -500,6 +500,5 @@ void gort__world_rise(struct gort__m *m);
 size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size); /* dump.c: "goroutine 7 (worker)" */
 size_t gort__dump_who(char *buf, size_t size); /* dump.c: the calling goroutine; 0 in a plain thread */
 void gort__fuzz_point(struct gort__m *m);      /* perhaps a delay; with fuzzing on only */
-bool gort__fuzz_coin(struct gort__m *m, uint32_t one_in);
 
 #endif

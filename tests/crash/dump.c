@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -168,4 +170,34 @@ TEST(dumps_while_runs_come_and_go, .procs = "2", .fuzz = true)
         CHECK_EQ(gort_run(ask_nothing, NULL), 0);
     atomic_store(&stop, true);
     pthread_join(t, NULL);
+}
+
+static gort_wg many_wait;
+
+static void wait_with_many(void *unused)
+{
+    (void)unused;
+    gort_wg_wait(&many_wait);
+}
+
+/* A thousand lines are enough to read; the rest is a number. */
+TEST_GO(a_dump_has_an_end, .expect = "^\\.\\.\\. and 51 more$")
+{
+    char *text = NULL;
+    size_t size = 0;
+    gort_wg_add(&many_wait, 1);
+    for (int i = 0; i < 1050; i++)
+        CHECK_EQ(gort_go(wait_with_many, NULL), 0);
+    FILE *f = tmpfile();
+    CHECK(f);
+    gort_dump(fileno(f));
+    rewind(f);
+    int lines = 0;
+    while (getline(&text, &size, f) > 0)
+        lines += strncmp(text, "goroutine ", 10) == 0;
+    CHECK_EQ(lines, 1000);
+    free(text);
+    fclose(f);
+    gort_dump(2);
+    gort_wg_done(&many_wait);
 }

@@ -5,6 +5,7 @@
  */
 #include <gort.h>
 
+#include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -253,6 +254,62 @@ TEST_GO(
 
 /* --- faults that are not ours --------------------------------------------------------------------------------- */
 
+/* Two that call each other: no frame is like the one before it, so the middle is left out. */
+static long pong(long n);
+__attribute__((noinline)) static long ping(long n)
+{
+    volatile char frame[64];
+    frame[n & 63] = (char)n;
+    return n == depth_wanted ? 0 : pong(n + 1) + frame[n & 63];
+}
+
+__attribute__((noinline)) static long pong(long n)
+{
+    volatile char frame[32]; /* another size: the compiler must not make one of the two */
+    frame[n & 31] = (char)n;
+    return n == depth_wanted ? 1 : ping(n + 2) - frame[n & 31];
+}
+
+static void play_for_ever(void *unused)
+{
+    (void)unused;
+    depth_wanted = ping(0);
+}
+
+TEST_GO(in_two_that_call_each_other, .procs = "1,2",
+        .crash =
+            "stack overflow in goroutine [0-9]+$\n^    #0 0x[0-9a-f]+ p[io]ng\\+\n"
+            "^    #23 0x[0-9a-f]+ p[io]ng\\+\n^    \\.\\.\\.$\n^    #[0-9]+ 0x[0-9a-f]+ play_for_ever\\+")
+{
+    no_core();
+    gort_go(play_for_ever, NULL);
+    wait_for_ever();
+}
+
+#if defined(__x86_64__)
+/* Recursion that has lost its frame pointer: nobody can tell who called it, and the report ends there. */
+static void lose_the_frame(void *unused)
+{
+    (void)unused;
+    volatile char *some = alloca((size_t)(depth_wanted >> 36)); /* so that it needs a frame pointer */
+    some[0] = 1;
+    __asm__ volatile("movq $8, %%rbp\n"
+                     "1: subq $1024, %%rsp\n"
+                     "pushq %%rax\n"
+                     "jmp 1b" ::
+                         : "memory");
+}
+
+TEST_GO(with_frames_that_cannot_be_read,
+        .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 256 KiB\n"
+                 "^    \\.\\.\\. \\(the rest cannot be read\\)$")
+{
+    no_core();
+    gort_go(lose_the_frame, NULL);
+    wait_for_ever();
+}
+#endif
+
 static volatile int *volatile nowhere = (volatile int *)16;
 
 static void write_to_null(void *unused)
@@ -266,6 +323,21 @@ TEST_GO(a_wild_pointer_kills_as_ever, .crash = "^going$", .signal = SIGSEGV)
     no_core();
     fprintf(stderr, "going\n");
     gort_go(write_to_null, NULL);
+    wait_for_ever();
+}
+
+static void *write_in_a_thread(void *unused)
+{
+    write_to_null(unused);
+    return unused;
+}
+
+TEST_GO(a_wild_pointer_in_a_plain_thread, .crash = "^going$", .signal = SIGSEGV)
+{
+    pthread_t t;
+    no_core();
+    fprintf(stderr, "going\n");
+    CHECK_EQ(pthread_create(&t, NULL, write_in_a_thread, NULL), 0);
     wait_for_ever();
 }
 

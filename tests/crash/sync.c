@@ -55,6 +55,20 @@ MISUSE(recv_from_null, "gort_chan_recv: NULL channel")
     return gort_chan_recv(NULL, &value);
 }
 
+MISUSE(seventeen_cases, "GORT_SELECT: more than 16 cases")
+{
+#define FOUR                                                                                                 \
+    GORT_ON_RECV(NULL, &value) {}                                                                            \
+    GORT_ON_RECV(NULL, &value) {}                                                                            \
+    GORT_ON_SEND(NULL, &value) {}                                                                            \
+    GORT_ON_SEND(NULL, &value) {}
+    GORT_SELECT(GORT_TRY){FOUR FOUR FOUR FOUR} GORT_SELECT(GORT_TRY)
+    {
+        FOUR FOUR FOUR FOUR GORT_ON_RECV(NULL, &value) {}
+    }
+    return 0;
+}
+
 MISUSE(try_send_to_null, "gort_chan_send: NULL channel")
 {
     return gort_chan_send_until(NULL, &value, GORT_TRY);
@@ -171,6 +185,19 @@ MISUSE(once_without_function, "gort_once_do: NULL function")
 {
     gort_once once = {0};
     return gort_once_do(&once, NULL, NULL);
+}
+
+MISUSE(too_many_permits, "gort_sem_release: too many permits")
+{
+    gort_sem sem = {.gort_priv_permits = UINT32_MAX - 1};
+    gort_sem_release(&sem);
+    gort_sem_release(&sem);
+    return 0;
+}
+
+MISUSE(roots_for_nobody, "gort_world_roots: NULL function")
+{
+    return gort_world_roots(NULL, NULL);
 }
 
 MISUSE(negative_permits, "gort_sem_init: -1 permits")

@@ -448,6 +448,25 @@ FAULTS(contexts)
     return err;
 }
 
+/* Each start takes a reference on the context that is in use, and a block to remember it. */
+FAULTS(inherited_contexts)
+{
+    gort_ctx *ctx = gort_ctx_new(NULL, GORT_FOREVER);
+    if (!ctx)
+        return -ENOMEM;
+    gort_wg gate = {0}, all = {0};
+    gort_ctx *former = gort_ctx_use(ctx);
+    int err = 0;
+    gort_wg_add(&gate, 1);
+    for (int i = 0; i < 40; i++)
+        err = both(err, gort_wg_go(&all, wait_for, &gate));
+    gort_ctx_use(former);
+    gort_wg_done(&gate);
+    err = both(err, gort_wg_wait(&all));
+    gort_ctx_unref(ctx);
+    return err;
+}
+
 static void ring(void *ch)
 {
     int one = 1;
@@ -511,10 +530,17 @@ FAULTS(sleepers)
 TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
 {
     static const struct leak_op ops[] = {
-        {"go_copy", go_copy, 300},   {"keys", keys, 100},        {"on_exit", on_exit_handlers, 100},
-        {"channels", channels, 300}, {"selects", selects, 50},   {"groups", groups, 15},
-        {"pools", pools, 100},       {"contexts", contexts, 15}, {"sleepers", sleepers, 2},
+        {"go_copy", go_copy, 300},
+        {"keys", keys, 100},
+        {"on_exit", on_exit_handlers, 100},
+        {"channels", channels, 300},
+        {"selects", selects, 50},
+        {"groups", groups, 15},
+        {"pools", pools, 100},
+        {"contexts", contexts, 15},
+        {"sleepers", sleepers, 2},
         {"tickers", tickers, 5},
+        {"inherited", inherited_contexts, 100},
     };
     try_leaks(ops, sizeof ops / sizeof *ops);
 }
@@ -543,4 +569,75 @@ TEST_GO(maxprocs_up_and_down_is_flat, .env = "GORT_MAXPROCS=1")
         more = is_records(more) ? 0 : more;
     }
     CHECK_MSG(more <= 0, "%ld bytes more", more);
+}
+
+/* --- timers without memory ---------------------------------------------------------------------- */
+
+enum { TIMERS = 400, ROOM = 256 }; /* a heap has room for so many at first */
+static gort_timer *timer[TIMERS];
+
+static void set_again(int from, int to)
+{
+    for (int i = from; i < to; i++)
+        gort_timer_reset(timer[i], 3600 * GORT_SEC, 0);
+}
+
+static void make_timers(int n)
+{
+    for (int i = 0; i < n; i++) {
+        timer[i] = gort_timer_new(3600 * GORT_SEC, 0, nothing, NULL);
+        CHECK(timer[i]);
+        CHECK(gort_timer_stop(timer[i]));
+    }
+}
+
+static void drop_timers(int n)
+{
+    for (int i = 0; i < n; i++) {
+        CHECK_MSG(gort_timer_stop(timer[i]), "timer %d is not set", i);
+        gort_timer_free(timer[i]);
+    }
+}
+
+/* Those that were taken back are still in the heap, which is full: their places are used. */
+TEST_GO(timers_take_the_places_of_dead_ones, .env = "GORT_MAXPROCS=1")
+{
+    make_timers(ROOM);
+    set_again(0, ROOM);
+    fault_from(FAULT_MAP, 1);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 50; i++)
+            CHECK(gort_timer_stop(timer[i * 5]));
+        for (int i = 0; i < 50; i++)
+            set_again(i * 5, i * 5 + 1);
+    }
+    CHECK_MSG(fault_off(), "nobody asked for memory");
+    drop_timers(ROOM);
+}
+
+static atomic_int both_run;
+
+/* On two Ps at the same time: each gets a heap. */
+static void sleep_on_own_p(void *unused)
+{
+    (void)unused;
+    gort_preempt_off();
+    atomic_fetch_add(&both_run, 1);
+    while (atomic_load(&both_run) < 2)
+        ;
+    CHECK_EQ(gort_sleep(GORT_MS), 0);
+    gort_preempt_on();
+}
+
+TEST_GO(timers_find_room_in_the_heap_of_another_p, .env = "GORT_MAXPROCS=2")
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(gort_wg_go(&wg, sleep_on_own_p, NULL), 0);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    make_timers(TIMERS);
+    fault_from(FAULT_MAP, 1);
+    set_again(0, TIMERS);
+    CHECK_MSG(fault_off(), "nobody asked for memory");
+    drop_timers(TIMERS);
 }

@@ -396,6 +396,84 @@ TEST_GO(pairs_nest, .procs = "1,2")
     atomic_store(&stop, true);
 }
 
+/* Others have nothing to announce, so the pair means nothing, and one that is left over does no harm. */
+static intptr_t pairs_on_a_thread(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        gort_block_enter();
+        gort_block_enter();
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+        CHECK_EQ(gort_id(), 0);
+        gort_block_leave();
+        gort_block_leave();
+    }
+    return 1;
+}
+
+static void *pairs_in_a_thread(void *unused)
+{
+    gort_block_enter(); /* no gort call yet */
+    gort_block_leave();
+    CHECK_GE(gort_count(), 1);
+    CHECK_EQ(pairs_on_a_thread(NULL), 1);
+    gort_block_leave();
+    CHECK_GE(gort_count(), 1);
+    return unused;
+}
+
+TEST_GO(pairs_where_there_is_nothing_to_announce, .procs = "1,2")
+{
+    pthread_t t;
+    uint64_t id = gort_id();
+    start_others();
+    CHECK_EQ(gort_block(pairs_on_a_thread, NULL), 1);
+    CHECK_EQ(gort_id(), id);
+    CHECK_EQ(pthread_create(&t, NULL, pairs_in_a_thread, NULL), 0);
+    CHECK_EQ(pthread_join(t, NULL), 0);
+    gort_block_enter();
+    CHECK_EQ(gort_sleep(GORT_MS), 0); /* from here on as in gort_block */
+    gort_block_enter();
+    CHECK_EQ(gort_id(), 0);
+    gort_block_leave();
+    CHECK_EQ(gort_id(), 0);
+    gort_block_leave();
+    CHECK_EQ(gort_id(), id);
+    atomic_store(&stop, true);
+}
+
+/* Keys come and go under a lock of the runtime, and need nothing else of a call: the announced one goes on. */
+static void keys_in_between(void *unused)
+{
+    (void)unused;
+    uint64_t id = gort_id();
+    for (int i = 0; i < 200; i++) {
+        gort_key key;
+        gort_block_enter();
+        CHECK_EQ(gort_key_create(&key, NULL), 0);
+        if (i % 20 == 0)
+            usleep(100);
+        CHECK_EQ(gort_key_delete(key), 0);
+        CHECK_EQ(gort_key_delete(key), -EINVAL);
+        gort_block_leave();
+        CHECK_EQ(gort_id(), id);
+    }
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(keys_in_an_announced_call, .procs = "1,2,4", .fuzz = true)
+{
+    start_others();
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_go(keys_in_between, NULL), 0);
+    for (int64_t until = gort_in(30 * GORT_SEC); atomic_load(&counter) < 4; gort_yield()) {
+        CHECK_MSG(gort_now() < until, "they do not come back");
+        CHECK_EQ(gort_world_stop(), 0); /* while one of them holds the lock, perhaps */
+        CHECK_EQ(gort_world_start(), 0);
+    }
+    atomic_store(&stop, true);
+}
+
 static void echo(void *pair)
 {
     gort_chan **ch = pair;

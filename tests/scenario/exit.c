@@ -5,6 +5,7 @@
  */
 #include <gort.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -550,4 +551,63 @@ TEST(main_returns_while_locked, .procs = "1,2,4", .fuzz = true)
     for (int i = 0; i < 20; i++)
         CHECK_EQ(gort_run(main_locked, NULL), 2);
     CHECK(test_eventually(few_threads, &before, 20));
+}
+
+/* --- waiting in a blocking call at the end ----------------------------------------------------------- */
+
+static gort_chan *silent;
+static atomic_int sent_away;
+
+/* As a plain thread it is told, and what it does then it does without a run. */
+static intptr_t wait_for_nobody(void *unused)
+{
+    int v;
+    (void)unused;
+    atomic_fetch_add(&counter, 1);
+    CHECK_EQ(gort_chan_recv(silent, &v), -ECANCELED);
+    CHECK_EQ(gort_chan_recv(silent, &v), -ECANCELED);
+    CHECK_EQ(gort_chan_recv_until(silent, &v, GORT_TRY), -EAGAIN);
+    CHECK_EQ(gort_world_stop(), -ECANCELED);
+    atomic_fetch_add(&sent_away, 1);
+    return 0;
+}
+
+static void wait_in_call(void *how)
+{
+    if (how)
+        gort_block_enter();
+    if (how)
+        wait_for_nobody(NULL);
+    else
+        gort_block(wait_for_nobody, NULL);
+    gort_block_leave();
+    CHECK_MSG(false, "a goroutine of an ended run goes on");
+}
+
+static int leave_waiting(void *unused)
+{
+    (void)unused;
+    atomic_store(&counter, 0);
+    for (intptr_t i = 0; i < 6; i++)
+        CHECK_EQ(gort_go(wait_in_call, (void *)(i & 1)), 0);
+    yield_until(6);
+    gort_sleep(GORT_MS);
+    return 4;
+}
+
+static bool all_sent_away(void *n)
+{
+    return atomic_load(&sent_away) == *(int *)n;
+}
+
+TEST(main_returns_while_some_wait_in_calls, .procs = "1,2,4", .fuzz = true)
+{
+    silent = gort_chan_new(sizeof(int), 0);
+    int before = threads_before();
+    for (int n = 6; n <= 60; n += 6) {
+        CHECK_EQ(gort_run(leave_waiting, NULL), 4);
+        CHECK(test_eventually(all_sent_away, &n, 20));
+    }
+    CHECK(test_eventually(few_threads, &before, 20));
+    gort_chan_unref(silent);
 }

@@ -153,7 +153,7 @@ static int run_nothing(void *unused)
 
 static gort_wg waiting;
 
-enum { GO, YIELD, COUNT, EXIT, RUN, ON_EXIT, WG_WAIT, WG_GO, LOCK, MAXPROCS, CALLS };
+enum { GO, YIELD, COUNT, EXIT, RUN, ON_EXIT, WG_WAIT, WG_GO, LOCK, MAXPROCS, CALLS, BLOCK_LEAVE, BLOCK_END };
 
 static void call(int what)
 {
@@ -187,13 +187,15 @@ static void call(int what)
     case MAXPROCS:
         gort_maxprocs(3);
         break;
+    case BLOCK_LEAVE: /* in an announced call */
+        gort_block_leave();
+        break;
     }
 }
 
-/* The child says that it may only exec, and aborts. */
-static void check_child(int what)
+/* A child whose messages go to fds[1]. */
+static pid_t fork_one(int fds[2])
 {
-    int fds[2];
     CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -201,9 +203,13 @@ static void check_child(int what)
         setrlimit(RLIMIT_CORE, &none);
         dup2(fds[1], 2);
         alarm(10); /* rather than wait for ever */
-        call(what);
-        _exit(98);
     }
+    return child;
+}
+
+/* The child says that it may only exec, and aborts. */
+static void check_said(pid_t child, int fds[2], int what)
+{
     close(fds[1]);
     static char text[4096];
     size_t n = 0;
@@ -218,6 +224,17 @@ static void check_child(int what)
     CHECK_MSG(strstr(text, "child of a fork"), "call %d: output %s", what, text);
 }
 
+static void check_child(int what)
+{
+    int fds[2];
+    pid_t child = fork_one(fds);
+    if (child == 0) {
+        call(what);
+        _exit(98);
+    }
+    check_said(child, fds, what);
+}
+
 TEST_GO(a_forked_goroutine_may_only_exec, .procs = "1,4")
 {
     gort_wg_add(&waiting, 1);
@@ -225,6 +242,31 @@ TEST_GO(a_forked_goroutine_may_only_exec, .procs = "1,4")
     for (int what = 0; what < CALLS; what++) {
         check_child(what);
         gort_yield();
+    }
+    atomic_store(&stop, true);
+    settle();
+}
+
+static intptr_t fork_in_block(void *fds)
+{
+    return fork_one(fds);
+}
+
+/* Others keep the locks of the runtime busy: the child must not want one of them. */
+TEST_GO(a_forked_blocking_call_may_only_exec, .procs = "1,4")
+{
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(gort_go(busy, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        int fds[2];
+        gort_block_enter();
+        check_child(BLOCK_LEAVE);
+        check_child(YIELD);
+        gort_block_leave();
+        pid_t child = (pid_t)gort_block(fork_in_block, fds);
+        if (child == 0)
+            _exit(98);
+        check_said(child, fds, BLOCK_END);
     }
     atomic_store(&stop, true);
     settle();
@@ -260,6 +302,41 @@ TEST_GO(a_child_that_just_ends_is_fine, .procs = "1,2")
         if (child == 0)
             _exit(3);
         wait_for(child, 3);
+        gort_yield();
+    }
+    atomic_store(&stop, true);
+    settle();
+}
+
+static void end_with_3(void *unused)
+{
+    (void)unused;
+    _exit(3);
+}
+
+static void *end_a_forked_thread(void *unused)
+{
+    pthread_key_t last; /* its destructor comes after gort's */
+    CHECK_GE(gort_count(), 1);
+    CHECK_EQ(gort_on_exit(count, NULL), 0);
+    CHECK_EQ(pthread_key_create(&last, end_with_3), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK_EQ(pthread_setspecific(last, &last), 0);
+        pthread_exit(NULL);
+    }
+    wait_for(child, 3);
+    return unused;
+}
+
+TEST_GO(a_thread_that_just_ends_in_the_child_is_fine, .procs = "1,2")
+{
+    CHECK_EQ(gort_go(busy, NULL), 0);
+    for (int i = 1; i <= 20; i++) {
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, end_a_forked_thread, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(atomic_load(&counter), i); /* its handler ran in the parent only */
         gort_yield();
     }
     atomic_store(&stop, true);

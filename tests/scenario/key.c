@@ -2,7 +2,9 @@
 /* key.c - goroutine-local values: one a goroutine, destroyed once at its end, keys that come and go. */
 #include <gort.h>
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -211,6 +213,70 @@ TEST_GO(plain_threads_have_values_too)
     CHECK_EQ(pthread_create(&thread, NULL, in_thread, NULL), 0);
     pthread_join(thread, NULL);
     CHECK_EQ(atomic_load(&destroyed), 1);
+}
+
+/* A plain thread ends; its destructors and handlers are called, and meanwhile its run ends, or the next one begins. */
+static struct {
+    sem_t inside, go_on;
+    bool by_handler;
+} slow;
+
+static void destroy_slowly(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&destroyed, 1);
+    sem_post(&slow.inside);
+    while (sem_wait(&slow.go_on))
+        ;
+}
+
+static void *end_slowly(void *unused)
+{
+    if (slow.by_handler) {
+        CHECK_EQ(gort_on_exit(count_destroyed, &key), 0);
+        CHECK_EQ(gort_on_exit(destroy_slowly, NULL), 0);
+    } else {
+        CHECK_EQ(gort_key_set(key, &key), 0);
+    }
+    CHECK_EQ(gort_key_set(other, &key), 0);
+    return unused;
+}
+
+static int run_until_it_ends(void *thread)
+{
+    CHECK_EQ(pthread_create(thread, NULL, end_slowly, NULL), 0);
+    while (sem_wait(&slow.inside))
+        ;
+    return 0;
+}
+
+static int run_beside_it(void *thread)
+{
+    sem_post(&slow.go_on);
+    CHECK_EQ(pthread_join(*(pthread_t *)thread, NULL), 0);
+    CHECK_EQ(gort_count(), 1);
+    return 0;
+}
+
+TEST(the_run_ends_during_a_destructor, .procs = "1,2")
+{
+    CHECK_EQ(sem_init(&slow.inside, 0, 0), 0);
+    CHECK_EQ(sem_init(&slow.go_on, 0, 0), 0);
+    CHECK_EQ(gort_key_create(&key, destroy_slowly), 0);
+    CHECK_EQ(gort_key_create(&other, count_destroyed), 0);
+    for (int i = 1; i <= 40; i++) {
+        pthread_t thread;
+        slow.by_handler = i & 1;
+        CHECK_EQ(gort_run(run_until_it_ends, &thread), 0);
+        if (i & 2) {
+            CHECK_EQ(gort_run(run_beside_it, &thread), 0);
+        } else {
+            sem_post(&slow.go_on);
+            CHECK_EQ(pthread_join(thread, NULL), 0);
+        }
+        CHECK_EQ(atomic_load(&destroyed), i); /* the rest went with the run */
+    }
+    CHECK_EQ(gort_key_set(key, &key), -ESRCH);
 }
 
 static int use_in_run(void *unused)

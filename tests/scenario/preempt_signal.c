@@ -288,7 +288,7 @@ static void jump(int signo)
 static atomic_int jumper_tid;
 static atomic_bool armed;
 
-/* Is hit by SIGUSR1 wherever it is: in its loop, or in gort's handler, where it waits for its P. */
+/* Is hit by the signal wherever it is: in its loop, or in gort's handler, where it waits for its P. */
 static void jumper(void *unused)
 {
     (void)unused;
@@ -315,7 +315,7 @@ static void jumper(void *unused)
     atomic_store(&stop, true);
 }
 
-TEST_GO(a_handler_that_jumps_out, .procs = "1,2")
+static void jump_by(int signo)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
         SKIP("jumping off a signal stack confuses the tools");
@@ -323,16 +323,59 @@ TEST_GO(a_handler_that_jumps_out, .procs = "1,2")
     memset(&sa, 0, sizeof sa);
     sa.sa_handler = jump;
     sa.sa_flags = SA_ONSTACK;
-    CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+    CHECK_EQ(sigaction(signo, &sa, NULL), 0);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(gort_go(hog, NULL), 0);
     CHECK_EQ(gort_go(jumper, NULL), 0);
     for (int64_t until = gort_in(50 * GORT_SEC); !atomic_load(&stop); gort_sleep(GORT_MS)) {
         CHECK_MSG(gort_now() < until, "it does not go on after %ld jumps", atomic_load(&jumps));
         if (atomic_load(&armed))
-            syscall(SYS_tgkill, getpid(), atomic_load(&jumper_tid), SIGUSR1);
+            syscall(SYS_tgkill, getpid(), atomic_load(&jumper_tid), signo);
     }
     CHECK_GE(atomic_load(&jumps), 20);
+}
+
+/* Comes when gort's handler is over: that masks it. */
+TEST_GO(a_handler_that_jumps_out, .procs = "1,2")
+{
+    jump_by(SIGUSR1);
+}
+
+/* Signals of faults are never masked: the jump leaves gort's handler half-way. */
+TEST_GO(a_handler_that_jumps_out_of_ours, .procs = "1,2")
+{
+    jump_by(SIGTRAP);
+}
+
+/* --- a handler that passes on what is not its own ----------------------------------------------------------------- */
+
+static struct sigaction before;
+static atomic_int passed_on;
+
+static void pass_on(int signo, siginfo_t *info, void *context)
+{
+    atomic_fetch_add(&passed_on, 1);
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(signo, info, context);
+}
+
+/* It calls ours, which would call it: once each is enough. */
+TEST_GO(a_handler_that_calls_ours_in_turn, .procs = "1")
+{
+    struct sigaction sa;
+    memset(&sa, 0, sizeof sa);
+    sa.sa_sigaction = pass_on;
+    sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    CHECK_EQ(sigaction(SIGURG, &sa, &before), 0);
+    CHECK((before.sa_flags & SA_SIGINFO) && before.sa_sigaction);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    compute_until_counted(
+        5); /* by now gort's is installed again, with this one behind it, or is called by it */
+    int was = atomic_load(&passed_on);
+    CHECK_EQ(raise(SIGURG), 0);
+    CHECK_EQ(atomic_load(&passed_on), was + 1);
+    compute_until_counted(3);
+    atomic_store(&stop, true);
 }
 
 /* --- masks --------------------------------------------------------------------------------------------------------- */

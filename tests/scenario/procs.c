@@ -64,6 +64,45 @@ TEST(the_environment_wins, .env = "GORT_MAXPROCS=3")
     CHECK_EQ(gort_run(ask, NULL), 3);
 }
 
+/* The thread that called gort_run is the one that looks. */
+static int set_cpus(const cpu_set_t *cpus)
+{
+    return sched_setaffinity(getpid(), sizeof *cpus, cpus);
+}
+
+static bool wait_for_procs(int n)
+{
+    for (int64_t until = gort_in(20 * GORT_SEC); gort_maxprocs(0) != n; gort_sleep(GORT_MS))
+        if (gort_now() > until)
+            return false;
+    return true;
+}
+
+TEST_GO(it_follows_the_affinity, .env = "GORT_DEBUG=limits=10")
+{
+    cpu_set_t all, one;
+    CHECK_EQ(sched_getaffinity(getpid(), sizeof all, &all), 0);
+    int n = gort_maxprocs(0), cpu = 0;
+    if (CPU_COUNT(&all) < 2 || n < 2)
+        SKIP("just one CPU");
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(set_cpus(&one), 0);
+        CHECK(wait_for_procs(1));
+        CHECK_EQ(set_cpus(&all), 0);
+        CHECK(wait_for_procs(n));
+    }
+    CHECK_EQ(gort_maxprocs(n), n); /* chosen: from now on it stays */
+    CHECK_EQ(set_cpus(&one), 0);
+    for (int i = 0; i < 5; i++) {
+        gort_sleep(10 * GORT_MS);
+        CHECK_EQ(gort_maxprocs(0), n);
+    }
+}
+
 TEST(can_be_set_before_a_run)
 {
     if (getenv("GORT_MAXPROCS"))

@@ -450,6 +450,57 @@ void use_100_kib(void *unused)
     atomic_fetch_add(&counter, 1);
 }
 
+static gort_wg never;
+
+static void wait_till_the_end(void *unused)
+{
+    (void)unused;
+    use(100 * KIB);
+    atomic_fetch_add(&counter, 1);
+    gort_wg_wait(&never);
+}
+
+/* They are counted when the run ends. */
+TEST_GO(the_census_tells_of_those_who_never_end, .procs = "1,2", .env = "GORT_DEBUG=stackcensus=1",
+        .expect = "^gort: +(9|1[0-9])[0-9] KiB +(9|1[0-9])[0-9] KiB +2  ")
+{
+    no_counting();
+    gort_wg_add(&never, 1);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(gort_go(wait_till_the_end, NULL), 0);
+    while (atomic_load(&counter) < 2)
+        gort_yield();
+    gort_sleep(GORT_MS);
+}
+
+/* 320 functions. */
+#define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
+#define SIXTY_FOUR(X, n)                                                                                     \
+    EIGHT(X, n##0)                                                                                           \
+    EIGHT(X, n##1) EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
+#define MANY(X) SIXTY_FOUR(X, 0) SIXTY_FOUR(X, 1) SIXTY_FOUR(X, 2) SIXTY_FOUR(X, 3) SIXTY_FOUR(X, 4)
+#define FUNCTION(n)                                                                                          \
+    static void function_##n(void *where)                                                                    \
+    {                                                                                                        \
+        *(const char *volatile *)where = #n;                                                                 \
+        atomic_fetch_add(&counter, 1);                                                                       \
+    }
+#define NAME(n) function_##n,
+MANY(FUNCTION)
+
+/* The table has 256 rows; what finds no place is one more. */
+TEST_GO(the_census_of_many_functions, .procs = "1,2", .env = "GORT_DEBUG=stackcensus=1",
+        .expect = "KiB +6[45]  \\(others\\)$")
+{
+    static void (*const functions[])(void *) = {MANY(NAME)};
+    static const char *volatile where;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        CHECK_EQ(gort_go(functions[i], (void *)(uintptr_t)&where), 0);
+    while (gort_count() > 1)
+        gort_yield();
+    CHECK_EQ(atomic_load(&counter), 320);
+}
+
 TEST_GO(
     the_dump_tells,
     .expect =

@@ -257,6 +257,63 @@ TEST_GO(calls_that_end_come_back_after_the_start, .procs = "1,2,4")
     }
 }
 
+/* Waits in a call like a plain thread, and is woken by one, which a stop does not touch: it comes back after the start. */
+static gort_chan *from_thread;
+static pthread_barrier_t stopped;
+
+static intptr_t wait_in_block(void *unused)
+{
+    int v = 0;
+    (void)unused;
+    CHECK_EQ(gort_chan_recv(from_thread, &v), 1);
+    atomic_fetch_add(&back, 1);
+    return v;
+}
+
+static void wait_and_tell(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_block(wait_in_block, NULL), 5);
+}
+
+static void *send_meanwhile(void *unused)
+{
+    int v = 5;
+    CHECK_GE(gort_count(), 1);
+    for (int round = 0; round < 5; round++) {
+        pthread_barrier_wait(&stopped);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(gort_chan_send_until(from_thread, &v, GORT_TRY), 0);
+        pthread_barrier_wait(&stopped);
+    }
+    return unused;
+}
+
+TEST_GO(those_woken_by_a_thread_stay_where_they_are, .procs = "1,2,4")
+{
+    pthread_t t;
+    gort_wg wg = {0};
+    from_thread = gort_chan_new(sizeof(int), 4);
+    CHECK_EQ(pthread_barrier_init(&stopped, NULL, 2), 0);
+    CHECK_EQ(pthread_create(&t, NULL, send_meanwhile, NULL), 0);
+    for (int round = 0; round < 5; round++) {
+        atomic_store(&back, 0);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(gort_wg_go(&wg, wait_and_tell, NULL), 0);
+        hog_ticks(10); /* now they wait; one that is not that far yet finds its value when it comes */
+        CHECK_EQ(gort_world_stop(), 0);
+        pthread_barrier_wait(&stopped);
+        pthread_barrier_wait(&stopped);
+        usleep(2000);
+        CHECK_EQ(atomic_load(&back), 0);
+        CHECK_EQ(gort_world_start(), 0);
+        CHECK_EQ(gort_wg_wait_until(&wg, gort_in(40 * GORT_SEC)), 0);
+        CHECK_EQ(atomic_load(&back), 4);
+    }
+    CHECK_EQ(pthread_join(t, NULL), 0);
+    gort_chan_unref(from_thread);
+}
+
 /* --- more than one ---------------------------------------------------------------------------------------------- */
 
 static void stop_in_turn(int rounds)
