@@ -5,6 +5,7 @@
 #define GORT_SRC_SCHED_RUNQ_H
 
 #include "base/atomic.h"
+#include "sched/g.h"
 
 struct gort__g;
 
@@ -99,6 +100,25 @@ static inline struct gort__g *gort__runq_get_alone(struct gort__runq *q)
         return NULL;
     gort__store(&q->head, h + 1, RELEASE); /* pairs with the next owner's loads */
     return gort__load(&q->ring[h % GORT_RUNQ_SIZE], RELAXED);
+}
+
+/*
+ * Owner, who has just taken one from the ring: asks for the memory of those that come next. In a long queue nobody has looked
+ * at them for long. The one after the next by its record; the next, whose record has been asked for the last time, by what it
+ * touches first: its stack, or its argument. Only alone: a thief may have it by now, and its record may be gone.
+ */
+static inline void gort__runq_look_ahead(const struct gort__runq *q, bool alone)
+{
+    uint32_t h = gort__load(&q->head, RELAXED);
+    if (gort__load(&q->tail, RELAXED) - h < 2)
+        return;
+    const char *later = (const char *)gort__load(&q->ring[(h + 1) % GORT_RUNQ_SIZE], RELAXED);
+    __builtin_prefetch(later, 1);
+    __builtin_prefetch(later + GORT_LINE, 1);
+    if (alone) {
+        const struct gort__g *next = gort__load(&q->ring[h % GORT_RUNQ_SIZE], RELAXED);
+        __builtin_prefetch(next->ctx.pc ? next->ctx.sp : (const void *)next->arg[0], 1);
+    }
 }
 
 /* Owner of q (its ring must have room for half a ring): takes half of the victim's ring, returns one

@@ -82,6 +82,7 @@ static inline struct gort__g *pick(struct gort__p *p, bool chores)
     if (g)
         return g;
     g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
+    gort__runq_look_ahead(&p->runq, alone);
     gort__p_new_slice(p);
     return g;
 }
