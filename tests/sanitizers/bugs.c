@@ -128,14 +128,18 @@ static int same_p(void *arg)
     return gort_wg_wait(&wg);
 }
 
-/* Two goroutines that are seen to be on two threads at the same time. */
+/* Two goroutines that are seen to be on two threads at the same time. Many times: TSan's look and its note are not one step,
+ * so it can miss two accesses at the very same moment. */
 static APART void race_two_ps(void *arg)
 {
     (void)arg;
     __atomic_fetch_add(&here, 1, __ATOMIC_RELAXED);
     while (at(&here) < 2)
         ;
-    shared++;
+    for (int i = 0; i < 1000; i++) {
+        shared++;
+        __asm__ volatile("" ::: "memory"); /* each of them */
+    }
 }
 
 static int two_ps(void *arg)
