@@ -367,7 +367,8 @@ static void forget_fibers(void)
         }
 }
 
-static void teardown(void)
+/* former: the M of the calling thread, from an earlier run in which it was a plain one, or NULL. */
+static void teardown(struct gort__m *former)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
@@ -387,6 +388,10 @@ static void teardown(void)
         let_go(m);
     }
     orphans = NULL;
+    gort__arch_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
+    if (keeper_m)
+        gort__m_destroy(keeper_m);
+    keeper_m = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__clear(s->begin, sizeof *s - offsetof(struct gort__sched, begin));
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
@@ -450,11 +455,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         gort__os_signal_give_back(SIGQUIT, on_quit);
     gort__preempt_end(left_running);
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
-    gort__arch_set_self(former);
-    if (keeper_m)
-        gort__m_destroy(keeper_m);
-    keeper_m = NULL;
-    teardown();
+    teardown(former);
     *gort__os_errno() = saved;
     return result;
 }

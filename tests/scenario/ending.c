@@ -127,6 +127,114 @@ TEST(a_call_is_announced_after_its_run, .procs = "2,4")
     }
 }
 
+/* --- plain threads meanwhile ----------------------------------------------------------------------- */
+
+enum { WAITING = 1500, RUNS = 14 }; /* many: the end takes its time */
+static atomic_bool stop;
+static gort_mutex mutex;
+static gort_cond cond;
+static gort_rwmutex rw;
+
+static void wait_somehow(void *how)
+{
+    long v;
+    atomic_fetch_add(&in, 1);
+    switch ((intptr_t)how % 4) {
+    case 0:
+        for (;;)
+            (void)!gort_chan_recv(box, &v);
+    case 1:
+        for (;;)
+            (void)!gort_chan_recv_until(box, &v, gort_in(GORT_SEC));
+    case 2:
+        CHECK_EQ(gort_mutex_lock(&mutex), 0);
+        for (;;)
+            (void)!gort_cond_wait(&cond, &mutex);
+    default:
+        for (;;) {
+            (void)!gort_rwmutex_lock(&rw);
+            gort_rwmutex_unlock(&rw);
+        }
+    }
+}
+
+static int leave_waiting(void *unused)
+{
+    (void)unused;
+    atomic_store(&in, 0);
+    memset(&mutex, 0, sizeof mutex); /* whoever had it in the last run is gone */
+    memset(&rw, 0, sizeof rw);
+    CHECK_EQ(gort_rwmutex_rlock(&rw), 0);
+    for (intptr_t i = 0; i < WAITING; i++)
+        CHECK_EQ(gort_go(wait_somehow, (void *)i), 0);
+    yield_until_in(WAITING);
+    return 5;
+}
+
+/* It meets those who wait, whether their run is on, just ends, or has ended. */
+static void *meddle(void *unused)
+{
+    (void)unused;
+    for (long v = 1; !atomic_load(&stop); v++) {
+        (void)!gort_chan_send_until(box, &v, GORT_TRY);
+        gort_cond_signal(&cond);
+    }
+    return NULL;
+}
+
+TEST(plain_threads_go_on_while_a_run_ends, .procs = "1,2,4")
+{
+    pthread_t t[2];
+    box = gort_chan_new(sizeof(long), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, meddle, NULL), 0);
+    for (int i = 0; i < test_scaled(RUNS, 4); i++)
+        CHECK_EQ(gort_run(leave_waiting, NULL), 5);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    gort_chan_unref(box);
+}
+
+/* Threads of ours come to their end with the run, and with them what the program keeps for each. */
+static pthread_key_t per_thread;
+static atomic_int destroyed;
+
+static void call_us(void *unused)
+{
+    long v = 1;
+    (void)unused;
+    (void)!gort_chan_send_until(box, &v, GORT_TRY);
+    atomic_fetch_add(&destroyed, 1);
+}
+
+static void keep_for_thread(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(pthread_setspecific(per_thread, &per_thread), 0);
+}
+
+static int keep_for_threads(void *unused)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(gort_wg_go(&wg, keep_for_thread, unused), 0);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    return 8;
+}
+
+TEST(destructors_of_threads_call_us_at_the_end, .procs = "1,4")
+{
+    int64_t from = gort_now();
+    box = gort_chan_new(sizeof(long), 1);
+    CHECK_EQ(pthread_key_create(&per_thread, call_us), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(gort_run(keep_for_threads, NULL), 8);
+    CHECK_GE(atomic_load(&destroyed), 10);
+    CHECK_LT(gort_now() - from, 10 * GORT_SEC); /* nobody waits for one who waits for the end */
+    gort_chan_unref(box);
+}
+
 /* --- objects that outlive those who waited --------------------------------------------------------- */
 
 enum { ROOM = 64 << 10 };
