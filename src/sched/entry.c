@@ -78,6 +78,13 @@ void gort__leave_slow(struct gort__m *m)
     }
 }
 
+void gort__hold_slow(struct gort__m *m)
+{
+    gort__os_fence_light(); /* pairs with run.c:end_threads */
+    if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g != &m->g0 && gort__m_self() == m)
+        gort__entry_end_thread(m);
+}
+
 void gort__leave_blocking(struct gort__m *m)
 {
     for (;;) {

@@ -235,6 +235,44 @@ TEST(destructors_of_threads_call_us_at_the_end, .procs = "1,4")
     gort_chan_unref(box);
 }
 
+enum { CONTEXTS = 20000 };
+
+static void *free_contexts(void *unused)
+{
+    static gort_ctx *ctx[CONTEXTS];
+    (void)unused;
+    for (int i = 0; i < CONTEXTS; i++) {
+        ctx[i] = gort_ctx_new(NULL, gort_in(3600 * GORT_SEC));
+        CHECK(ctx[i] && gort_ctx_done(ctx[i])); /* which has a timer */
+    }
+    atomic_store(&in, 1);
+    while (!atomic_load(&go_on))
+        ;
+    for (int i = 0; i < CONTEXTS; i++)
+        gort_ctx_unref(ctx[i]);
+    return NULL;
+}
+
+static int leave_contexts(void *t)
+{
+    atomic_store(&in, 0);
+    atomic_store(&go_on, false);
+    CHECK_EQ(pthread_create(t, NULL, free_contexts, NULL), 0);
+    while (!atomic_load(&in))
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+    atomic_store(&go_on, true);
+    return 6;
+}
+
+TEST(contexts_are_freed_while_a_run_ends, .procs = "1,2,4")
+{
+    pthread_t t;
+    for (int i = 0; i < test_scaled(8, 3); i++) {
+        CHECK_EQ(gort_run(leave_contexts, &t), 6);
+        pthread_join(t, NULL);
+    }
+}
+
 /* --- objects that outlive those who waited --------------------------------------------------------- */
 
 enum { ROOM = 64 << 10 };
