@@ -123,6 +123,17 @@ static void judge(struct gort__p *p, bool brief)
     gort__store(&p->long_blocks, !brief ? GORT_LONG_BLOCKS : n ? n - 1 : 0, RELAXED);
 }
 
+/* The caller does not count as a plain thread any more: what it has left as one, a context in use, values and exit
+ * handlers, must not meet the next one on this thread. Outside, on g0. */
+static void end_as_thread(struct gort__m *m)
+{
+    if (GORT_LIKELY(!(m->g0.flags & (GORT_G_CLEANUP | GORT_G_CONTEXT))) || !gort__enter())
+        return; /* nothing; or the run is over, and took it along */
+    gort__g_cleanup(&m->g0);
+    gort__g_flag_off(&m->g0, GORT_G_CLEANUP | GORT_G_CONTEXT);
+    gort__leave(m);
+}
+
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 {
     if (m->block_depth) {
@@ -134,6 +145,7 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
             gort__fatal("gort_block_leave without gort_block_enter");
         return;
     }
+    end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light();                  /* pairs with world.c and owner.c */
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
@@ -233,10 +245,11 @@ void gort__block_call_run(struct gort__m *m)
     gort__g_edge(g);
     gort__leave(m);
     call->result = call->fn(call->arg);
+    m->block_depth = 0;
+    end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
     m->on_g0 = false;
     gort__os_fence_light(); /* pairs with world.c and owner.c */
-    m->block_depth = 0;
     gort__store(&m->block_g, NULL, RELAXED);
     if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) /* nothing of the run may be touched any more */
         return;
