@@ -167,10 +167,13 @@ void gort__m_limit_locked(void)
         gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
 }
 
-/* A new M, whose thread the keeper is to create. NULL: no memory for its record. */
+/* A new M, whose thread the keeper is to create. NULL: no memory for its record; or the keeper is at the end of the run,
+ * while a plain thread still starts something. */
 static struct gort__m *make_locked(void)
 {
     struct gort__sched *s = &gort__sched;
+    if (s->ended)
+        return NULL;
     gort__m_limit_locked();
     struct gort__m *m = record_locked();
     if (!m)

@@ -196,6 +196,44 @@ TEST(plain_threads_go_on_while_a_run_ends, .procs = "1,2,4")
     gort_chan_unref(box);
 }
 
+static void keep_nothing(void *unused)
+{
+    (void)unused;
+}
+
+static void *keep_starting(void *unused)
+{
+    while (!atomic_load(&stop))
+        (void)!gort_go(keep_nothing, unused);
+    return NULL;
+}
+
+static int sleep_a_little(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_sleep(GORT_MS / 2), 0);
+    return 9;
+}
+
+TEST(plain_threads_start_goroutines_while_a_run_ends, .procs = "2,4")
+{
+    enum { TIMES = 300 };
+    pthread_t t[2];
+    long before = 0;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, keep_starting, NULL), 0);
+    for (int i = 0; i < test_scaled(TIMES, 20); i++) {
+        CHECK_EQ(gort_run(sleep_a_little, NULL), 9);
+        if (i == TIMES / 3)
+            before = test_vma_count();
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    if (before && !test_under_sanitizer() && !test_under_emulator() && !test_under_valgrind())
+        CHECK_LE(test_vma_count(), before + 6); /* no thread's record is left; each has a guard beside it */
+}
+
 /* Threads of ours come to their end with the run, and with them what the program keeps for each. */
 static pthread_key_t per_thread;
 static atomic_int destroyed;
