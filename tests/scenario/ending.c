@@ -36,6 +36,15 @@ static void yield_until_in(int n)
         gort_yield();
 }
 
+static long mapped_kb(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 /* --- calls that outlive their run ------------------------------------------------------------------ */
 
 static gort_chan *box;
@@ -225,13 +234,13 @@ TEST(plain_threads_start_goroutines_while_a_run_ends, .procs = "2,4")
     for (int i = 0; i < test_scaled(TIMES, 20); i++) {
         CHECK_EQ(gort_run(sleep_a_little, NULL), 9);
         if (i == TIMES / 3)
-            before = test_vma_count();
+            before = mapped_kb();
     }
     atomic_store(&stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(t[i], NULL);
     if (before && !test_under_sanitizer() && !test_under_emulator() && !test_under_valgrind())
-        CHECK_LE(test_vma_count(), before + 6); /* no thread's record is left; each has a guard beside it */
+        CHECK_LT(mapped_kb(), before + 1024); /* no records of threads are left: those have 132 KiB each */
 }
 
 /* Threads of ours come to their end with the run, and with them what the program keeps for each. */
@@ -331,15 +340,6 @@ static int leave_one_waiting(void *unused)
     yield_until_in(1);
     CHECK_EQ(gort_sleep(GORT_MS), 0); /* it is parked now */
     return 7;
-}
-
-static long mapped_kb(void)
-{
-    char text[64] = "";
-    int fd = open("/proc/self/statm", O_RDONLY);
-    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
-    close(fd);
-    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
