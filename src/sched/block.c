@@ -34,11 +34,6 @@ static bool is_shadow(const struct gort__m *m)
     return gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW;
 }
 
-static struct gort__m *real(struct gort__m *m)
-{
-    return is_shadow(m) ? ((struct gort__shadow *)(void *)m)->m : m;
-}
-
 /* The M has something to come back to: no deadlock meanwhile. */
 static void owe(struct gort__m *m)
 {
@@ -97,7 +92,7 @@ void gort_block_enter(void)
     if (!m)
         return;
     if (is_shadow(m)) {
-        real(m)->block_depth++;
+        gort__m_real(m)->block_depth++;
         return;
     }
     struct gort__g *g = m->g;
@@ -181,7 +176,7 @@ void gort_block_leave(void)
         leave_surfaced(m);
         return;
     }
-    m = real(m);
+    m = gort__m_real(m);
     if (m->block_depth) {
         m->block_depth--;
         return;
@@ -202,7 +197,7 @@ void gort_block_leave(void)
 
 struct gort__m *gort__block_surface(struct gort__m *m)
 {
-    m = real(m);
+    m = gort__m_real(m);
     gort__arch_set_self(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */

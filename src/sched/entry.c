@@ -101,9 +101,7 @@ void gort__leave_blocking(struct gort__m *m)
 /* A goroutine takes a lock of the runtime outside of it (debug builds ask). */
 bool gort__entry_exposed(void)
 {
-    const struct gort__m *m = gort__m_self();
-    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((const struct gort__shadow *)(const void *)m)->m;
+    const struct gort__m *m = gort__m_real(gort__m_self());
     return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
            !gort__load(&m->adrift, RELAXED);
 }

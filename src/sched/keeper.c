@@ -148,7 +148,7 @@ static void follow_limits(void)
     if (!gort__world_stop(NULL))
         return;
     gort__procs_resize(n > GORT_MAXPROCS_MAX ? GORT_MAXPROCS_MAX : n);
-    gort__world_start(NULL);
+    gort__world_start();
 }
 
 void gort__keeper_loop(void)

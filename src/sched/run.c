@@ -47,12 +47,10 @@ static void on_quit(int signo)
 
 static void in_forked_child(void)
 {
-    struct gort__m *m = gort__m_self();
+    struct gort__m *m = gort__m_real(gort__m_self());
     if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
-    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((struct gort__shadow *)(void *)m)->m;
     if (m)
         gort__or(&m->attention, GORT_ATT_FORKED, RELAXED);
 }
@@ -395,7 +393,7 @@ static void teardown(struct gort__m *former)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__clear(s->begin, sizeof *s - offsetof(struct gort__sched, begin));
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
-    gort__store(&s->run, s->run + 1, RELAXED); /* what still waits in some queue is gone (sync/waiter.h) */
+    gort__store(&s->run, s->run + 1, RELAXED);        /* what still waits in some queue is gone (wait.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
 }
@@ -484,7 +482,7 @@ int gort_maxprocs(int n)
             s->conf.maxprocs_set = true;
             if (n != old && gort__procs_resize(n))
                 gort__warn("no memory for %d procs: still %d", n, old);
-            gort__world_start(m);
+            gort__world_start();
         }
     }
     gort__leave(m);

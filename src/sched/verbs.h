@@ -52,9 +52,7 @@ void gort__hold_slow(struct gort__m *m);
  */
 static inline struct gort__m *gort__hold(void)
 {
-    struct gort__m *m = gort__m_self();
-    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((struct gort__shadow *)(void *)m)->m;
+    struct gort__m *m = gort__m_real(gort__m_self());
     if (!m || gort__load(&m->inside, RELAXED))
         return NULL;
     gort__store(&m->inside, 1, RELAXED);
