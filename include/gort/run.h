@@ -83,7 +83,8 @@ GORT_API void gort_preempt_off(void);
 GORT_API void gort_preempt_on(void);
 
 /* Around a call that may block in the kernel: the other goroutines go on meanwhile. In between the caller counts as a
- * plain thread. Pairs nest. In a plain thread they do nothing. */
+ * plain thread, whose context in use, values and exit handlers are its own and end with the call. Pairs nest. In a plain
+ * thread they do nothing. */
 GORT_API void gort_block_enter(void);
 GORT_API void gort_block_leave(void);
 /* fn(arg), which will block for long: the other goroutines go on at once. Returns what fn returned. */

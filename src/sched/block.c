@@ -34,11 +34,6 @@ static bool is_shadow(const struct gort__m *m)
     return gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW;
 }
 
-static struct gort__m *real(struct gort__m *m)
-{
-    return is_shadow(m) ? ((struct gort__shadow *)(void *)m)->m : m;
-}
-
 /* The M has something to come back to: no deadlock meanwhile. */
 static void owe(struct gort__m *m)
 {
@@ -95,7 +90,7 @@ void gort_block_enter(void)
     if (!m)
         return;
     if (is_shadow(m)) {
-        real(m)->block_depth++;
+        gort__m_real(m)->block_depth++;
         return;
     }
     struct gort__g *g = m->g;
@@ -121,6 +116,17 @@ static void judge(struct gort__p *p, bool brief)
     gort__store(&p->long_blocks, !brief ? GORT_LONG_BLOCKS : n ? n - 1 : 0, RELAXED);
 }
 
+/* The caller does not count as a plain thread any more: what it has left as one, a context in use, values and exit
+ * handlers, must not meet the next one on this thread. Outside, on g0. */
+static void end_as_thread(struct gort__m *m)
+{
+    if (GORT_LIKELY(!(m->g0.flags & (GORT_G_CLEANUP | GORT_G_CONTEXT))) || !gort__enter())
+        return; /* nothing; or the run is over, and took it along */
+    gort__g_cleanup(&m->g0);
+    gort__g_flag_off(&m->g0, GORT_G_CLEANUP | GORT_G_CONTEXT);
+    gort__leave(m);
+}
+
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 {
     if (m->block_depth) {
@@ -132,6 +138,7 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
             gort__fatal("gort_block_leave without gort_block_enter");
         return;
     }
+    end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light();                  /* pairs with world.c and owner.c */
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
@@ -167,7 +174,7 @@ void gort_block_leave(void)
         leave_surfaced(m);
         return;
     }
-    m = real(m);
+    m = gort__m_real(m);
     if (m->block_depth) {
         m->block_depth--;
         return;
@@ -188,7 +195,7 @@ void gort_block_leave(void)
 
 struct gort__m *gort__block_surface(struct gort__m *m)
 {
-    m = real(m);
+    m = gort__m_real(m);
     gort__arch_set_self(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
@@ -231,10 +238,11 @@ void gort__block_call_run(struct gort__m *m)
     gort__g_edge(g);
     gort__leave(m);
     call->result = call->fn(call->arg);
+    m->block_depth = 0;
+    end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
     m->on_g0 = false;
     gort__os_fence_light(); /* pairs with world.c and owner.c */
-    m->block_depth = 0;
     gort__store(&m->block_g, NULL, RELAXED);
     /* Nothing of the run may be touched any more: the search for work sees to it. */
     if (gort__load(&m->attention, RELAXED) & (GORT_ATT_ENDED | GORT_ATT_FORKED))

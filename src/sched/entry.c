@@ -10,6 +10,8 @@
  * here, does the fence, and looks again.
  * A plain thread is attached at its first call: it gets an M without a P whose g0 stands for it in
  * queues of waiters, and is detached when it ends.
+ * A call from outside that comes while a run ends waits until it has ended: only then do objects know that those who wait
+ * in their queues are gone (sched.run), and only the threads that are inside keep their records from being unmapped.
  * Threads: the calling thread for itself.
  */
 #include "base/fatal.h"
@@ -76,6 +78,13 @@ void gort__leave_slow(struct gort__m *m)
     }
 }
 
+void gort__hold_slow(struct gort__m *m)
+{
+    gort__os_fence_light(); /* pairs with run.c:end_threads */
+    if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g != &m->g0 && gort__m_self() == m)
+        gort__entry_end_thread(m);
+}
+
 void gort__leave_blocking(struct gort__m *m)
 {
     for (;;) {
@@ -92,9 +101,7 @@ void gort__leave_blocking(struct gort__m *m)
 /* A goroutine takes a lock of the runtime outside of it (debug builds ask). */
 bool gort__entry_exposed(void)
 {
-    const struct gort__m *m = gort__m_self();
-    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((const struct gort__shadow *)(const void *)m)->m;
+    const struct gort__m *m = gort__m_real(gort__m_self());
     return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
            !gort__load(&m->adrift, RELAXED);
 }
@@ -166,13 +173,29 @@ static struct gort__m *attach(void)
     return m;
 }
 
+#define END_PATIENCE INT64_C(2000000000) /* ns */
+
+/* Of that run. The caller is not inside. It gives up when the end perhaps waits for the caller, a thread of ours that comes
+ * to its own end and calls us from a destructor of its thread-local data. */
+static void wait_for_end(uint64_t run)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t patience = gort__os_now() + END_PATIENCE;
+    while (gort__load(&s->phase, ACQUIRE) == GORT_PHASE_ENDING && /* pairs with run.c:teardown */
+           gort__load(&s->run, RELAXED) == run && gort__os_now() < patience)
+        gort__os_nap(50000);
+}
+
 struct gort__m *gort__enter_plain(void)
 {
     struct gort__m *m = gort__m_self();
     if (gort__sched.forked)
         gort__fatal("gort was called in the child of a fork: the child may only exec");
-    if (!m)
+    if (!m) {
         m = attach();
+        if (!m)
+            wait_for_end(gort__load(&gort__sched.run, RELAXED));
+    }
     if (!m)
         return NULL;
     if (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW)
@@ -185,14 +208,17 @@ struct gort__m *gort__enter_plain(void)
             return m;
         if (bits & GORT_ATT_NO_RUN) {
             gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
-            if (!join_run(m))
+            if (!join_run(m)) {
+                wait_for_end(gort__load(&gort__sched.run, RELAXED));
                 return NULL;
+            }
             continue;
         }
         if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) {
             if (m->block_g) { /* in a blocking call, and the run is over: from now on it may hold locks outside */
                 gort__store(&m->adrift, true, RELAXED);
                 gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
+                wait_for_end(m->run);
             }
             return NULL; /* else the function of a timer, on the thread's own stack: it is about to end */
         }

@@ -152,7 +152,7 @@ static void follow_limits(void)
     if (!gort__load(&s->conf.maxprocs_set,
                     RELAXED)) /* while it waited for its turn somebody may have chosen one */
         gort__procs_resize(n);
-    gort__world_start(NULL);
+    gort__world_start();
 }
 
 /* When to look at them next. */

@@ -167,10 +167,13 @@ void gort__m_limit_locked(void)
         gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
 }
 
-/* A new M, whose thread the keeper is to create. NULL: no memory for its record. */
+/* A new M, whose thread the keeper is to create. NULL: no memory for its record; or the keeper is at the end of the run,
+ * while a plain thread still starts something. */
 static struct gort__m *make_locked(void)
 {
     struct gort__sched *s = &gort__sched;
+    if (s->ended)
+        return NULL;
     gort__m_limit_locked();
     struct gort__m *m = record_locked();
     if (!m)
@@ -328,18 +331,20 @@ void gort__m_main(void *arg)
     gort__os_at_thread_end(gort__entry_thread_ends, NULL);
     gort__preempt_thread_end(m);
     gort__os_altstack_restore(&m->old_altstack);
-    gort__arch_set_self(NULL);
     if (gort__load(&m->attention, ACQUIRE) &
         GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_FATE_OPEN;
+        /* The keeper joins it: until then self tells destructors of thread-local data that call us that the run is over. */
         if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL) && /* pairs with run.c:let_go */
             gort__load(&m->fate, ACQUIRE) == GORT_FATE_ORPHAN) {    /* pairs with run.c:let_go: the estate */
+            gort__arch_set_self(NULL);
             gort__sub(&gort__orphans, 1, RELAXED);
             gort__estate_free(&m->estate);
             gort__m_destroy(m);
         }
         return;
     }
+    gort__arch_set_self(NULL);
     if (m->p)
         gort__p_handoff(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);

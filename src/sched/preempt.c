@@ -117,10 +117,8 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
 
 static void on_signal(const struct gort__os_signal *s)
 {
-    struct gort__m *m = gort__m_self();
-    bool shadow = m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW);
-    if (shadow)
-        m = ((struct gort__shadow *)(void *)m)->m;
+    struct gort__m *self = gort__m_self(), *m = gort__m_real(self);
+    bool shadow = m != self;
     bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
     if (!ours && m && m->chaining)
         return; /* the program's handler calls ours in turn */

@@ -47,12 +47,10 @@ static void on_quit(int signo)
 
 static void in_forked_child(void)
 {
-    struct gort__m *m = gort__m_self();
+    struct gort__m *m = gort__m_real(gort__m_self());
     if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
-    if (m && (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((struct gort__shadow *)(void *)m)->m;
     if (m)
         gort__or(&m->attention, GORT_ATT_FORKED, RELAXED);
 }
@@ -367,7 +365,8 @@ static void forget_fibers(void)
         }
 }
 
-static void teardown(void)
+/* former: the M of the calling thread, from an earlier run in which it was a plain one, or NULL. */
+static void teardown(struct gort__m *former)
 {
     struct gort__sched *s = &gort__sched;
     size_t page = gort__os_page();
@@ -387,10 +386,14 @@ static void teardown(void)
         let_go(m);
     }
     orphans = NULL;
+    gort__arch_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
+    if (keeper_m)
+        gort__m_destroy(keeper_m);
+    keeper_m = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__clear(s->begin, sizeof *s - offsetof(struct gort__sched, begin));
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
-    gort__store(&s->run, s->run + 1, RELAXED); /* what still waits in some queue is gone (sync/waiter.h) */
+    gort__store(&s->run, s->run + 1, RELAXED);        /* what still waits in some queue is gone (wait.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
 }
@@ -450,11 +453,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         gort__os_signal_give_back(SIGQUIT, on_quit);
     gort__preempt_end(left_running);
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
-    gort__arch_set_self(former);
-    if (keeper_m)
-        gort__m_destroy(keeper_m);
-    keeper_m = NULL;
-    teardown();
+    teardown(former);
     *gort__os_errno() = saved;
     return result;
 }
@@ -483,7 +482,7 @@ int gort_maxprocs(int n)
             gort__store(&s->conf.maxprocs_set, true, RELAXED);
             if (n != old && gort__procs_resize(n))
                 gort__warn("no memory for %d procs: still %d", n, old);
-            gort__world_start(m);
+            gort__world_start();
         }
     }
     gort__leave(m);

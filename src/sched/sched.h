@@ -271,6 +271,14 @@ static inline struct gort__m *gort__m_self(void)
     return gort__arch_self();
 }
 
+/* m, or the M whose stand-in it is in an announced blocking call (block.c). NULL: NULL. */
+static inline struct gort__m *gort__m_real(struct gort__m *m)
+{
+    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
+        m = ((struct gort__shadow *)(void *)m)->m;
+    return m;
+}
+
 /* Somebody wants the M's attention. */
 static inline bool gort__m_wanted(const struct gort__m *m)
 {
@@ -483,7 +491,7 @@ void gort__run_done_locked(int result); /* main returned, or the last goroutine 
 bool gort__world_stop(struct gort__m **self);
 bool gort__world_turn(struct gort__m **self); /* its two steps: nobody else may, which may take time; */
 void gort__world_stop_now(struct gort__m *self);
-void gort__world_start(struct gort__m *self);
+void gort__world_start(void);
 void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);
 void gort__world_disown(struct gort__m *m); /* main returns: if it has stopped the world it goes on */

@@ -139,7 +139,7 @@ static void trim_ripe(void)
     for (int i = 0; i < job.n; i++)
         if (hold(job.ripe[i], &ranges[n]))
             job.ripe[n++] = job.ripe[i];
-    gort__world_start(NULL);
+    gort__world_start();
     gort__os_vm_discard_many(ranges, n);
     for (int i = 0; i < n; i++)
         let_go(job.ripe[i]);

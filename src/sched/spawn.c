@@ -377,8 +377,7 @@ void gort__g_discard(struct gort__p *p, struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
     if (p) {
-        g->link = p->free; /* the batch rules of gort__g_free, without the change of state */
-        g->state = GORT_G_DEAD;
+        gort__store(&g->state, GORT_G_DEAD, RELAXED); /* as if it had ended */
         gort__g_free(p, g);
         return;
     }

@@ -342,6 +342,15 @@ bool gort__timer_cancel(struct gort__timer *t)
     return take_back(t, &busy);
 }
 
+/* The caller is inside, but perhaps only with gort__hold, and too late to keep the run and its timers from ending: nobody
+ * fires them any more. */
+static bool run_is_over(const struct gort__m *m)
+{
+    gort__os_fence_light(); /* pairs with run.c:send_away_plain and end_threads */
+    uint32_t bits = gort__load(&m->attention, RELAXED);
+    return (bits & GORT_ATT_NO_RUN) || ((bits & GORT_ATT_ENDED) && m->g == &m->g0);
+}
+
 void gort__timer_del(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
@@ -353,6 +362,8 @@ void gort__timer_del(struct gort__timer *t)
         entered = gort__enter();
         if (!entered)
             return; /* no run, no timers */
+    } else if (run_is_over(m)) {
+        return;
     }
     take_back(t, &busy);
     while (busy && gort__load(&busy->seq, ACQUIRE) == t->seq) /* pairs with node_put */

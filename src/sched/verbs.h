@@ -43,19 +43,22 @@ static inline void gort__leave(struct gort__m *m)
         gort__leave_slow(m);
 }
 
+void gort__hold_slow(struct gort__m *m);
+
 /*
  * Around a few instructions that hold a lock of the runtime, in a call that needs nothing else of an entry:
- * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing.
+ * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing. It keeps no
+ * run from ending, but a goroutine whose run has ended goes no further.
  */
 static inline struct gort__m *gort__hold(void)
 {
-    struct gort__m *m = gort__m_self();
-    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((struct gort__shadow *)(void *)m)->m;
+    struct gort__m *m = gort__m_real(gort__m_self());
     if (!m || gort__load(&m->inside, RELAXED))
         return NULL;
     gort__store(&m->inside, 1, RELAXED);
-    gort__compiler_fence(); /* a signal handler on this thread looks */
+    gort__compiler_fence(); /* a signal handler on this thread looks; a light one: see GORT_ATT_FENCE */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
+        gort__hold_slow(m);
     return m;
 }
 

@@ -55,12 +55,12 @@ void gort__world_rise(struct gort__m *m)
     }
 }
 
-static void let_go_on(struct gort__m *m)
+static void let_go_on(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__store(&s->world_owner, NULL, RELAXED);
     gort__store(&s->world_hold, false, RELEASE); /* pairs with gort__world_rise */
-    gort__world_start(m);
+    gort__world_start();
 }
 
 void gort__world_wait(struct gort__m *m)
@@ -212,7 +212,7 @@ int gort_world_stop(void)
     else if (!gort__world_stop(&m))
         err = -ECANCELED;
     else if (!stop_users(m)) {
-        let_go_on(m);
+        let_go_on();
         err = -ETIMEDOUT;
     } else {
         gort__store(&s->world_owner, m, RELAXED);
@@ -228,7 +228,7 @@ int gort_world_start(void)
     if (!m || gort__load(&s->world_owner, RELAXED) != m)
         return -EPERM;
     m = gort__enter();
-    let_go_on(m);
+    let_go_on();
     gort__leave(m);
     return 0;
 }
@@ -236,7 +236,7 @@ int gort_world_start(void)
 void gort__world_disown(struct gort__m *m)
 {
     if (gort__load(&gort__sched.world_owner, RELAXED) == m)
-        let_go_on(m);
+        let_go_on();
 }
 
 /* --- going on --------------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static struct gort__m *distribute_locked(void)
     return wake;
 }
 
-void gort__world_start(struct gort__m *self)
+void gort__world_start(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -283,7 +283,6 @@ void gort__world_start(struct gort__m *self)
         wake = next;
     }
     gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
-    (void)self;
     if (gort__p_has_work()) {
         gort__fence(SEQ_CST); /* pairs with idle.c */
         gort__wake_if_idle();

@@ -91,6 +91,21 @@ TEST_GO(with_guards_by_mprotect, .env = "GORT_DEBUG=noguard=1",
     wait_for_ever();
 }
 
+static void go_too_deep_in_a_call(void *unused)
+{
+    gort_block_enter();
+    go_too_deep(unused);
+    gort_block_leave();
+}
+
+TEST_GO(in_an_announced_call,
+        .crash = "stack overflow in goroutine [0-9]+ \\(digger\\)$\n^it used up its stack: 256 KiB\n" TRACE)
+{
+    no_core();
+    gort_go_with(&(gort_attr){.name = "digger"}, go_too_deep_in_a_call, NULL);
+    wait_for_ever();
+}
+
 TEST_GO(
     in_main,
     .crash =

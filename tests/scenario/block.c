@@ -613,6 +613,58 @@ TEST_GO(dumps_tell, .procs = "1,2")
     atomic_store(&stop, true);
 }
 
+/* --- a plain thread meanwhile ---------------------------------------------------------------------------------------- */
+
+static gort_key own_key;
+static atomic_int own_values, own_exits;
+
+static void count_up(void *n)
+{
+    atomic_fetch_add((atomic_int *)n, 1);
+}
+
+/* What a plain thread may have of its own; nothing of it is there before. */
+static intptr_t be_a_thread(void *ctx)
+{
+    CHECK(gort_ctx_current() == NULL && gort_key_get(own_key) == NULL);
+    gort_ctx_use(ctx);
+    CHECK_EQ(gort_key_set(own_key, &own_values), 0);
+    CHECK_EQ(gort_on_exit(count_up, &own_exits), 0);
+    return 0;
+}
+
+static void see_nothing(void *unused)
+{
+    (void)unused;
+    CHECK(gort_ctx_current() == NULL);
+    atomic_fetch_add(&counter, 1);
+}
+
+TEST_GO(what_a_call_has_as_a_thread_ends_with_it, .procs = "1,2,4", .fuzz = true)
+{
+    enum { TIMES = 20 };
+    CHECK_EQ(gort_key_create(&own_key, count_up), 0);
+    for (int i = 0; i < TIMES; i++) {
+        gort_ctx *ctx = gort_ctx_new(NULL, GORT_FOREVER);
+        if (i % 2) {
+            CHECK_EQ(gort_block(be_a_thread, ctx), 0);
+        } else {
+            gort_block_enter();
+            be_a_thread(ctx);
+            gort_block_leave();
+        }
+        CHECK_EQ(atomic_load(&own_values), i + 1);
+        CHECK_EQ(atomic_load(&own_exits), i + 1);
+        CHECK(gort_ctx_current() == NULL && gort_key_get(own_key) == NULL);
+        gort_ctx_unref(ctx);
+        /* Calls of timers are started by whatever thread sees that they are due. */
+        gort_timer *t = gort_timer_new(GORT_US, 0, see_nothing, NULL);
+        while (atomic_load(&counter) <= i)
+            gort_sleep(100 * GORT_US);
+        gort_timer_free(t);
+    }
+}
+
 /* --- the end of a run ---------------------------------------------------------------------------------------------------- */
 
 static int leave_blocked(void *unused)

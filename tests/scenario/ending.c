@@ -36,6 +36,15 @@ static void yield_until_in(int n)
         gort_yield();
 }
 
+static long mapped_kb(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 /* --- calls that outlive their run ------------------------------------------------------------------ */
 
 static gort_chan *box;
@@ -127,6 +136,190 @@ TEST(a_call_is_announced_after_its_run, .procs = "2,4")
     }
 }
 
+/* --- plain threads meanwhile ----------------------------------------------------------------------- */
+
+enum { WAITING = 1500, RUNS = 14 }; /* many: the end takes its time */
+static atomic_bool stop;
+static gort_mutex mutex;
+static gort_cond cond;
+static gort_rwmutex rw;
+
+static void wait_somehow(void *how)
+{
+    long v;
+    atomic_fetch_add(&in, 1);
+    switch ((intptr_t)how % 4) {
+    case 0:
+        for (;;)
+            (void)!gort_chan_recv(box, &v);
+    case 1:
+        for (;;)
+            (void)!gort_chan_recv_until(box, &v, gort_in(GORT_SEC));
+    case 2:
+        CHECK_EQ(gort_mutex_lock(&mutex), 0);
+        for (;;)
+            (void)!gort_cond_wait(&cond, &mutex);
+    default:
+        for (;;) {
+            (void)!gort_rwmutex_lock(&rw);
+            gort_rwmutex_unlock(&rw);
+        }
+    }
+}
+
+static int leave_waiting(void *unused)
+{
+    (void)unused;
+    atomic_store(&in, 0);
+    memset(&mutex, 0, sizeof mutex); /* whoever had it in the last run is gone */
+    memset(&rw, 0, sizeof rw);
+    CHECK_EQ(gort_rwmutex_rlock(&rw), 0);
+    for (intptr_t i = 0; i < WAITING; i++)
+        CHECK_EQ(gort_go(wait_somehow, (void *)i), 0);
+    yield_until_in(WAITING);
+    return 5;
+}
+
+/* It meets those who wait, whether their run is on, just ends, or has ended. */
+static void *meddle(void *unused)
+{
+    (void)unused;
+    for (long v = 1; !atomic_load(&stop); v++) {
+        (void)!gort_chan_send_until(box, &v, GORT_TRY);
+        gort_cond_signal(&cond);
+    }
+    return NULL;
+}
+
+TEST(plain_threads_go_on_while_a_run_ends, .procs = "1,2,4")
+{
+    pthread_t t[2];
+    box = gort_chan_new(sizeof(long), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, meddle, NULL), 0);
+    for (int i = 0; i < test_scaled(RUNS, 4); i++)
+        CHECK_EQ(gort_run(leave_waiting, NULL), 5);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    gort_chan_unref(box);
+}
+
+static void keep_nothing(void *unused)
+{
+    (void)unused;
+}
+
+static void *keep_starting(void *unused)
+{
+    while (!atomic_load(&stop))
+        (void)!gort_go(keep_nothing, unused);
+    return NULL;
+}
+
+static int sleep_a_little(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_sleep(GORT_MS / 2), 0);
+    return 9;
+}
+
+TEST(plain_threads_start_goroutines_while_a_run_ends, .procs = "2,4")
+{
+    enum { TIMES = 300 };
+    pthread_t t[2];
+    long before = 0;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&t[i], NULL, keep_starting, NULL), 0);
+    for (int i = 0; i < test_scaled(TIMES, 20); i++) {
+        CHECK_EQ(gort_run(sleep_a_little, NULL), 9);
+        if (i == TIMES / 3)
+            before = mapped_kb();
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    if (before && !test_under_sanitizer() && !test_under_emulator() && !test_under_valgrind())
+        CHECK_LT(mapped_kb(), before + 1024); /* no records of threads are left: those have 132 KiB each */
+}
+
+/* Threads of ours come to their end with the run, and with them what the program keeps for each. */
+static pthread_key_t per_thread;
+static atomic_int destroyed;
+
+static void call_us(void *unused)
+{
+    long v = 1;
+    (void)unused;
+    (void)!gort_chan_send_until(box, &v, GORT_TRY);
+    atomic_fetch_add(&destroyed, 1);
+}
+
+static void keep_for_thread(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(pthread_setspecific(per_thread, &per_thread), 0);
+}
+
+static int keep_for_threads(void *unused)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(gort_wg_go(&wg, keep_for_thread, unused), 0);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    return 8;
+}
+
+TEST(destructors_of_threads_call_us_at_the_end, .procs = "1,4")
+{
+    int64_t from = gort_now();
+    box = gort_chan_new(sizeof(long), 1);
+    CHECK_EQ(pthread_key_create(&per_thread, call_us), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(gort_run(keep_for_threads, NULL), 8);
+    CHECK_GE(atomic_load(&destroyed), 10);
+    CHECK_LT(gort_now() - from, 10 * GORT_SEC); /* nobody waits for one who waits for the end */
+    gort_chan_unref(box);
+}
+
+enum { CONTEXTS = 20000 };
+
+static void *free_contexts(void *unused)
+{
+    static gort_ctx *ctx[CONTEXTS];
+    (void)unused;
+    for (int i = 0; i < CONTEXTS; i++) {
+        ctx[i] = gort_ctx_new(NULL, gort_in(3600 * GORT_SEC));
+        CHECK(ctx[i] && gort_ctx_done(ctx[i])); /* which has a timer */
+    }
+    atomic_store(&in, 1);
+    while (!atomic_load(&go_on))
+        ;
+    for (int i = 0; i < CONTEXTS; i++)
+        gort_ctx_unref(ctx[i]);
+    return NULL;
+}
+
+static int leave_contexts(void *t)
+{
+    atomic_store(&in, 0);
+    atomic_store(&go_on, false);
+    CHECK_EQ(pthread_create(t, NULL, free_contexts, NULL), 0);
+    while (!atomic_load(&in))
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+    atomic_store(&go_on, true);
+    return 6;
+}
+
+TEST(contexts_are_freed_while_a_run_ends, .procs = "1,2,4")
+{
+    pthread_t t;
+    for (int i = 0; i < test_scaled(8, 3); i++) {
+        CHECK_EQ(gort_run(leave_contexts, &t), 6);
+        pthread_join(t, NULL);
+    }
+}
+
 /* --- objects that outlive those who waited --------------------------------------------------------- */
 
 enum { ROOM = 64 << 10 };
@@ -147,15 +340,6 @@ static int leave_one_waiting(void *unused)
     yield_until_in(1);
     CHECK_EQ(gort_sleep(GORT_MS), 0); /* it is parked now */
     return 7;
-}
-
-static long mapped_kb(void)
-{
-    char text[64] = "";
-    int fd = open("/proc/self/statm", O_RDONLY);
-    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
-    close(fd);
-    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
