@@ -275,11 +275,7 @@ static bool leave_idle(struct gort__m *m)
 void gort__m_stop(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    gort__check(!m->p && !m->locked_g);
-    if (m->spinning) { /* its P was taken while it looked for work */
-        m->spinning = false;
-        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-    }
+    gort__check(!m->p && !m->locked_g && !m->spinning);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (gort__load(&m->quit, RELAXED)) {
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);

@@ -213,13 +213,7 @@ void gort__p_regain(struct gort__m *m)
 bool gort__wait_for_locked(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    if (m->handed) { /* picked for this thread, which must not run it */
-        if (m->handed != &gort__chore)
-            gort__queue_put_and_wake(m->handed);
-        m->handed = NULL;
-    }
-    if (m->spinning)
-        gort__spin_stop(m);
+    gort__check(!m->handed && !m->spinning); /* it has looked for nothing */
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->waiting = m->next_p == NULL; /* whoever readies the goroutine queues it */
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);

@@ -286,3 +286,67 @@ TEST(waiters_of_an_ended_run_are_forgotten, .procs = "1,2,4,64")
         CHECK_EQ(gort_run(use_it, NULL), 0);
     }
 }
+
+/* A plain thread waits when the run ends; the mutex is with a goroutine that is gone, or with a thread that goes on. */
+static atomic_int thread_has;
+static atomic_bool let_go;
+
+static void *wait_in_thread(void *unused)
+{
+    CHECK_EQ(gort_mutex_lock(&mu), 0);
+    atomic_store(&thread_has, 1);
+    CHECK_EQ(gort_cond_wait(&cond, &mu), -ECANCELED);
+    CHECK(!gort_mutex_trylock(&mu)); /* it has the mutex again */
+    atomic_store(&thread_has, 2);
+    gort_mutex_unlock(&mu);
+    return unused;
+}
+
+static void *hold_in_thread(void *unused)
+{
+    CHECK_EQ(gort_mutex_lock(&mu), 0); /* once the other one waits */
+    atomic_store(&thread_has, 3);
+    while (!atomic_load(&let_go))
+        usleep(1000);
+    CHECK_EQ(atomic_load(&thread_has), 3);
+    gort_mutex_unlock(&mu);
+    return unused;
+}
+
+static int leave_thread_waiting(void *threads)
+{
+    pthread_t *t = threads;
+    bool gone = getenv("TEST_GONE");
+    CHECK_EQ(pthread_create(&t[0], NULL, wait_in_thread, NULL), 0);
+    while (atomic_load(&thread_has) != 1)
+        gort_yield();
+    if (gone) {
+        CHECK_EQ(gort_mutex_lock(&mu), 0);
+        return 0;
+    }
+    CHECK_EQ(pthread_create(&t[1], NULL, hold_in_thread, NULL), 0);
+    while (atomic_load(&thread_has) != 3)
+        gort_yield();
+    return 0;
+}
+
+TEST(the_run_ends_while_another_thread_has_the_mutex, .procs = "1,2")
+{
+    pthread_t t[2];
+    CHECK_EQ(gort_run(leave_thread_waiting, t), 0);
+    usleep(20000);
+    atomic_store(&let_go, true);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_join(t[i], NULL), 0);
+    CHECK_EQ(atomic_load(&thread_has), 2);
+    CHECK(gort_mutex_trylock(&mu));
+}
+
+TEST(the_run_ends_while_one_of_it_has_the_mutex, .procs = "1,2", .env = "TEST_GONE=1")
+{
+    pthread_t t[2];
+    CHECK_EQ(gort_run(leave_thread_waiting, t), 0);
+    CHECK_EQ(pthread_join(t[0], NULL), 0); /* after a second of patience */
+    CHECK_EQ(atomic_load(&thread_has), 2);
+    CHECK(gort_mutex_trylock(&mu));
+}

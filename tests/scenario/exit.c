@@ -611,3 +611,58 @@ TEST(main_returns_while_some_wait_in_calls, .procs = "1,2,4", .fuzz = true)
     CHECK(test_eventually(few_threads, &before, 20));
     gort_chan_unref(silent);
 }
+
+/* In the kernel at the end; back from there they compute, and call nobody. */
+static intptr_t read_and_compute(void *for_ever)
+{
+    char c;
+    CHECK_EQ(gort_yield(), 0); /* from here on a plain thread, in a call */
+    atomic_fetch_add(&counter, 1);
+    CHECK_EQ(read(fds[0], &c, 1), 1);
+    for (volatile long i = 0; for_ever || i < 10000000; i++)
+        ;
+    return 0;
+}
+
+static void compute_late(int how)
+{
+    char c;
+    if (how == 0) {
+        gort_block(read_and_compute, NULL); /* comes to its end by itself */
+    } else if (how == 1) {
+        gort_block_enter();
+        read_and_compute(&c);
+    } else {
+        if (how == 2)
+            gort_block_enter();
+        atomic_fetch_add(&counter, 1);
+        CHECK_EQ(read(fds[0], &c, 1), 1);
+        for (volatile long i = 0;; i++)
+            ;
+    }
+    CHECK_MSG(false, "a goroutine of an ended run goes on");
+}
+
+static int leave_four(void *unused)
+{
+    (void)unused;
+    atomic_store(&counter, 0);
+    for (int how = 0; how < 4; how++)
+        CHECK_EQ(GORT_GO(compute_late, how), 0);
+    yield_until(4);
+    gort_sleep(2 * GORT_MS);
+    return 8;
+}
+
+TEST(those_who_compute_after_the_end_are_ended, .procs = "1,2")
+{
+    if (test_under_sanitizer() || test_under_emulator())
+        SKIP("signals wait for a call there, or threads are counted differently");
+    CHECK_EQ(pipe(fds), 0);
+    int before = threads_before();
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(gort_run(leave_four, NULL), 8);
+        CHECK_EQ(write(fds[1], "1234", 4), 4);
+        CHECK(test_eventually(few_threads, &before, 20));
+    }
+}

@@ -97,6 +97,42 @@ static void write_much(int fd)
     atomic_fetch_add(&woken, 1);
 }
 
+static void read_until(int fd, int64_t deadline, int want)
+{
+    char byte;
+    CHECK_EQ(gort_read_until(fd, &byte, 1, deadline), want);
+    atomic_fetch_add(&woken, 1);
+}
+
+/* Several wait for the same, and give up from anywhere in the queue: the others keep their place. */
+TEST_GO(some_of_several_give_up, .procs = "1,2,4", .fuzz = true)
+{
+    enum { N = 5 };
+    static const bool stays[][N] = {
+        {1, 0, 1, 0, 1}, {0, 1, 0, 1, 0}, {1, 0, 0, 0, 0}, {0, 0, 0, 0, 1}, {1, 1, 0, 0, 1}};
+    int ends[2];
+    tcp_pair(ends);
+    for (size_t i = 0; i < sizeof stays / sizeof *stays; i++) {
+        int64_t deadline = gort_in(20 * GORT_MS);
+        int left = 0;
+        atomic_store(&woken, 0);
+        for (int k = 0; k < N; k++) {
+            CHECK_EQ(GORT_GO(read_until, ends[1], stays[i][k] ? GORT_FOREVER : deadline + k % 2 * GORT_MS,
+                             stays[i][k] ? 1 : -ETIMEDOUT),
+                     0);
+            left += stays[i][k];
+            gort_yield();
+        }
+        await(&woken, N - left);
+        for (int k = 0; k < left; k++) {
+            CHECK_EQ(atomic_load(&woken), N - left + k);
+            CHECK_EQ(gort_write_all(ends[0], "x", 1), 1);
+            await(&woken, N - left + k + 1);
+        }
+    }
+    close_pair(ends);
+}
+
 TEST_GO(writers_and_acceptors_too, .procs = "1,2")
 {
     char addr[64];

@@ -241,10 +241,12 @@ static void *ask_everything(void *unused)
     CHECK_EQ(gort_wg_wait(&wg), 0); /* a thread may wait, too */
     CHECK_GE(atomic_load(&counter), 10);
     CHECK_EQ(gort_id(), 0);
-    for (int i = 0; i < 200; i++) /* nothing has started, and the record serves the next one */
+    for (int i = 0; i < 200; i++) /* nothing has started, and the record serves the next one, once */
         CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = (size_t)2 << 30}, count, NULL), -EINVAL);
-    CHECK_EQ(gort_wg_go(&wg, count, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(gort_wg_go(&wg, count, NULL), 0);
     CHECK_EQ(gort_wg_wait(&wg), 0);
+    CHECK_EQ(atomic_load(&counter), 20);
     atomic_store(&stop, true);
     return NULL;
 }

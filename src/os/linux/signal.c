@@ -77,10 +77,12 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
 /* --- one signal that we share with the program ------------------------------------------------ */
 
 static struct {
-    int signo;                                   /* 0: none */
-    void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed */
-    struct sigaction former;                     /* what the program had there */
-    void (*also)(int signo);                     /* instead of former, while it is caught; atomic */
+    int signo;                                   /* 0: none; atomic */
+    void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed; atomic */
+    const struct sigaction
+        *former; /* what the program had there, in one of the slots: it may have taken the signal */
+    struct sigaction slot[2]; /* and call us from its own handler while we take it again; atomic */
+    void (*also)(int signo);  /* instead of former, while it is caught; atomic */
 } shared;
 
 static void fill_place(struct gort__os_signal *s, void *context)
@@ -104,7 +106,7 @@ static void on_shared(int signo, siginfo_t *info, void *context)
     s.thread = info->si_code == SI_QUEUE && info->si_pid == getpid();
     s.value = s.timer || s.thread ? info->si_value.sival_ptr : NULL;
     fill_place(&s, context);
-    shared.fn(&s);
+    gort__load(&shared.fn, ACQUIRE)(&s); /* pairs with gort__os_signal_share */
     errno = saved;
 }
 
@@ -122,8 +124,9 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
     int saved = errno, err = 0;
     struct sigaction action;
     if (!gort__os_signal_shared(signo)) {
-        shared.signo = signo;
-        shared.fn = fn;
+        struct sigaction *former = &shared.slot[gort__load(&shared.former, RELAXED) == &shared.slot[0]];
+        gort__store(&shared.signo, signo, RELAXED);
+        gort__store(&shared.fn, fn, RELEASE); /* pairs with on_shared */
         memset(&action, 0, sizeof action);
         action.sa_sigaction = on_shared;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -133,8 +136,13 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
         static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
             sigdelset(&action.sa_mask, faults[i]);
-        if (!look(signo, &shared.former) || sigaction(signo, &action, NULL) != 0)
+        if (!look(signo, former)) {
             err = -errno;
+        } else {
+            gort__store(&shared.former, former, RELEASE); /* pairs with gort__os_signal_chain */
+            if (sigaction(signo, &action, NULL) != 0)
+                err = -errno;
+        }
     }
     errno = saved;
     return err;
@@ -144,14 +152,14 @@ void gort__os_signal_unshare(int signo)
 {
     int saved = errno;
     if (gort__os_signal_shared(signo))
-        sigaction(signo, &shared.former, NULL);
+        sigaction(signo, gort__load(&shared.former, ACQUIRE), NULL); /* pairs with gort__os_signal_share */
     errno = saved;
 }
 
 void gort__os_signal_chain(const struct gort__os_signal *s)
 {
-    const struct sigaction *f = &shared.former;
-    void (*also)(int) = gort__load(&shared.also, ACQUIRE); /* pairs with gort__os_signal_catch */
+    const struct sigaction *f = gort__load(&shared.former, ACQUIRE); /* pairs with gort__os_signal_share */
+    void (*also)(int) = gort__load(&shared.also, ACQUIRE);           /* pairs with gort__os_signal_catch */
     if (also) {
         also(s->signo);
         return;
@@ -194,7 +202,7 @@ int gort__os_signal_catch(int signo, void (*fn)(int signo))
 void gort__os_signal_release(int signo)
 {
     int saved = errno;
-    if (signo != shared.signo || !gort__xchg(&shared.also, NULL, RELAXED))
+    if (signo != gort__load(&shared.signo, RELAXED) || !gort__xchg(&shared.also, NULL, RELAXED))
         sigaction(signo, &former[signo], NULL);
     errno = saved;
 }
