@@ -80,7 +80,7 @@ TEST(store_buffering_fenced)
     struct model m = {.threads = {sb_fence0, sb_fence1}};
     expect(m, "sb, fences", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, fences", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED};
+    m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED, NULL};
     expect(m, "sb, one fence", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 
@@ -113,7 +113,7 @@ TEST(store_buffering_rmw)
     expect(m, "sb, xchg", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     struct model fenced = {.threads = {sb_rmw_fence0, sb_rmw_fence1}};
     expect(fenced, "sb, xchg and fence", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_rmw1", MODEL_OP_RMW, MODEL_NOT_A_FENCE};
+    m.mutation = (struct model_mutation){"sb_rmw1", MODEL_OP_RMW, MODEL_NOT_A_FENCE, NULL};
     expect(m, "sb, one xchg", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 
