@@ -97,7 +97,8 @@ struct gort__m {
     bool in_handler; /* waits in the signal handler; owned by the thread */
     void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
     void *
-        still; /* its stack pointer while it sleeps, with all registers on the stack; NULL: it moves; atomic */
+        still; /* its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes (world.c);
+                    NULL: it moves; atomic */
     char *stack_hi;         /* the upper end of the thread's own stack, as far as we use it */
     bool delicate;          /* what the handler interrupted may hold locks of libc; owned by the thread */
     bool left;              /* it slept in the kernel when the run ended; atomic */

@@ -31,7 +31,6 @@ static void self_set(void *self);
 #pragma weak gort__chunk_drop
 #pragma weak gort__duty
 #pragma weak gort__fuzz_point
-#pragma weak gort__g_cache_flush
 #pragma weak gort__g_cleanup
 #pragma weak gort__os_errno
 #pragma weak gort__os_force
@@ -44,7 +43,6 @@ static void self_set(void *self);
 #pragma weak gort__queue_put_and_wake
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
-#pragma weak gort__stack_cache_flush
 #pragma weak gort__timer_heap_init
 
 #include "os/linux/barrier.c"
@@ -86,21 +84,24 @@ static struct {
     struct gort__m *self[TS];
     bool catches[TS]; /* jumps[i] is set */
     uint32_t begun[TS], ended[TS];
-    uint32_t tick, never;   /* words to make steps with */
-    uint32_t done;          /* scripts that came to their end: bits */
-    uint32_t ran;           /* goroutines from the queue: bits */
-    uint32_t users[PS];     /* who uses this P right now */
-    uint32_t work[PS];      /* counted by whoever uses it, in the way that a P's own data is written */
-    uint32_t worked[PS];    /* what it must be */
-    bool computes;          /* sysmon sees that nobody sleeps */
-    bool stopped;           /* user code must not run ... */
-    bool stopped_inside;    /* ... nobody must use a P ... */
-    int stopper;            /* ... but this thread */
-    bool over;              /* the run is torn down */
-    struct gort__m *freed;  /* one whose memory is gone */
-} book;                     /* what the threads did; written between steps only */
+    uint32_t tick, never;  /* words to make steps with */
+    uint32_t done;         /* scripts that came to their end: bits */
+    uint32_t ran;          /* goroutines from the queue: bits */
+    uint32_t users[PS];    /* who uses this P right now */
+    uint32_t work[PS];     /* counted by whoever uses it, in the way that a P's own data is written */
+    uint32_t worked[PS];   /* what it must be */
+    bool computes;         /* sysmon sees that nobody sleeps */
+    bool stopped;          /* user code must not run ... */
+    bool stopped_inside;   /* ... nobody must use a P ... */
+    int stopper;           /* ... but this thread */
+    bool over;             /* the run is torn down */
+    struct gort__m *freed; /* one whose memory is gone */
+} book;                    /* what the threads did; written between steps only */
 
-static jmp_buf jumps[TS]; /* where a signal handler of the program jumps to: the same in all executions */
+static struct {
+    uint64_t granted, jumped, acted, refused;
+} met;                      /* over all executions: how often a case came to what it is about */
+static jmp_buf jumps[TS];   /* where a signal handler of the program jumps to: the same in all executions */
 static jmp_buf ends_at[TS]; /* where a thread goes on whose goroutine is left for good: the same */
 
 static void *self_get(void)
@@ -138,6 +139,14 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return 0;
 }
 void gort__timer_watch(void) {}
+void gort__g_cache_flush(struct gort__p *p)
+{
+    (void)p;
+}
+void gort__stack_cache_flush(struct gort__stack_cache *c)
+{
+    (void)c;
+}
 void gort__deadlock_check_locked(void) {}
 bool gort__duty_take_locked(struct gort__m *m)
 {
@@ -196,6 +205,7 @@ int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
     (void)deadline;
     int result = model_futex_wait(word, expected, m && m->in_handler && book.catches[model_self()], &left);
     if (left) {
+        met.jumped++;
         model_unmask();
         _longjmp(jumps[model_self()], 1);
     }
@@ -322,7 +332,7 @@ void gort__keeper_wake_locked(void)
 
 /* --- threads to build cases from -------------------------------------------------------------- */
 
-static void on_model_signal(void)
+static GORT_UNUSED void on_model_signal(void)
 {
     struct gort__os_signal s = {.thread = true, .value = &signo};
     on_signal(&s);
@@ -366,6 +376,7 @@ static void m_loop(struct gort__m *m)
     while ((g = gort__find(m)) != NULL) {
         MODEL_ASSERT(m->p && m->p->m == m);
         if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
+            met.granted++;
             gort__run_bound(m, g);
             continue;
         }
@@ -383,7 +394,7 @@ static void m_loop(struct gort__m *m)
 }
 
 /* The goroutine that thread i began in ends: its M looks for work like the others. */
-static void ends(void)
+static GORT_UNUSED void ends(void)
 {
     struct gort__m *m = gort__enter();
     MODEL_ASSERT(m == self_get());
@@ -394,7 +405,7 @@ static void ends(void)
 }
 
 /* M i sleeps in idle_ms from the start. */
-static void sleeps_idle(void)
+static GORT_UNUSED void sleeps_idle(void)
 {
     struct gort__m *m = self_get();
     gort__m_sleep(m);
@@ -403,7 +414,7 @@ static void sleeps_idle(void)
 }
 
 /* M i is made on demand. */
-static void made(void)
+static GORT_UNUSED void made(void)
 {
     struct gort__m *m = &ms[model_self()];
     model_await(&book.begun[model_self()], 1);
@@ -419,11 +430,14 @@ static void made(void)
 
 /* A look of sysmon at P 0, at which its M has been in one time slice for long: it takes the P away from one that sleeps
  * in the kernel or in an announced call, and asks the others to stop. */
-static void sysmon_looks(bool computes)
+static GORT_UNUSED void sysmon_looks(bool computes)
 {
     bool stuck = true, moved = false;
     book.computes = computes;
-    look_at(&ps[0], 0, WOKEN, &stuck, &moved);
+    if (look_at(&ps[0], 0, WOKEN, &stuck, &moved))
+        met.acted++;
+    else
+        met.refused++;
 }
 
 /* --- setup ------------------------------------------------------------------------------------ */
@@ -443,7 +457,7 @@ static struct gort__m *new_m(int i)
     return m;
 }
 /* M i runs goroutine i, with P p. signals: its CPU timer works. */
-static void runs(int i, int p, bool signals)
+static GORT_UNUSED void runs(int i, int p, bool signals)
 {
     struct gort__m *m = new_m(i);
     gort__p_take(m, &ps[p]);
@@ -453,14 +467,14 @@ static void runs(int i, int p, bool signals)
     gs[i].state = GORT_G_RUNNING;
     ps[p].watch = (struct gort__watch){.m = m, .block_seq = 1, .since = -SLICE_MAX};
 }
-static void is_idle(int i)
+static GORT_UNUSED void is_idle(int i)
 {
     struct gort__m *m = new_m(i);
     m->inside = 1;
     m->link = gort__sched.idle_ms;
     gort__sched.idle_ms = m;
 }
-static void is_queued(int i)
+static GORT_UNUSED void is_queued(int i)
 {
     gs[i].state = GORT_G_RUNNABLE;
     gort__queue_put_locked(&gs[i]);
@@ -477,7 +491,7 @@ static GORT_UNUSED void is_plain(int i)
     gort__sched.plain_users++;
     book.self[i] = m;
 }
-static void can_be_made(int i)
+static GORT_UNUSED void can_be_made(int i)
 {
     gort__m_retire_locked(&ms[i]);
 }

@@ -75,7 +75,8 @@ struct region {
 
 struct choice {
     uint8_t thread;
-    int8_t flush; /* the pending store that becomes visible, -1: the thread makes a step, SIGNAL: its handler runs */
+    int8_t
+        flush; /* the pending store that becomes visible, -1: the thread makes a step, SIGNAL: its handler runs */
     uint8_t variant;
 };
 
@@ -110,7 +111,7 @@ static struct {
 
 enum { BACK = 1, FAILED, CUT }; /* how home is reached */
 enum { SIGNAL = -2 };           /* a choice */
-#define SIGNALLED UINT32_MAX /* a variant */
+#define SIGNALLED UINT32_MAX    /* a variant */
 
 static uint32_t step(const struct op *o);
 static void trace(const char *fmt, ...) GORT_PRINTF(1, 2);
