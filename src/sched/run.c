@@ -10,7 +10,8 @@
  * on. The keeper then tells every M that the run is over. Those inside the runtime end their
  * threads and are joined. One that is in user code (computing, or in a blocking call) is left
  * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
- * ends it; it touches nothing but what was left to it. Everything else is unmapped.
+ * ends it; it touches nothing but what was left to it. Everything else is unmapped. tests/model/end.c explores who
+ * touches what, and when.
  * Invariants: (1) phase tells plain threads whether there is a run; (2) after teardown no memory of
  * the run is reachable but that of those left behind.
  * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody.

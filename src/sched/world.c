@@ -15,6 +15,7 @@
  *
  * world_word is odd while the world is stopped (or about to be); its value tells one stop from the
  * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
+ * tests/model/world.c explores it, with a goroutine that calls, blocks, loses its P, or is woken meanwhile.
  * Threads: one stopper at a time (world_busy).
  */
 #include <errno.h>

@@ -91,11 +91,12 @@ static struct {
     uint32_t work[PS];     /* counted by whoever uses it, in the way that a P's own data is written */
     uint32_t worked[PS];   /* what it must be */
     bool computes;         /* sysmon sees that nobody sleeps */
+    int64_t cpu;         /* that every thread has used */
+    uint32_t keeper;     /* it was woken */
     bool stopped;          /* user code must not run ... */
     bool stopped_inside;   /* ... nobody must use a P ... */
     int stopper;           /* ... but this thread */
     bool over;             /* the run is torn down */
-    struct gort__m *freed; /* one whose memory is gone */
 } book;                    /* what the threads did; written between steps only */
 
 static struct {
@@ -166,6 +167,7 @@ struct gort__g *gort__pick_local(struct gort__p *p)
 struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
     MODEL_ASSERT(to == &m->g0 && m == self_get() && from != to);
+    model_unmask();
     gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury, as in the real one */
     _longjmp(ends_at[model_self()], 1);
 }
@@ -225,6 +227,7 @@ int64_t gort__os_now(void)
 void gort__os_nap(int64_t ns)
 {
     (void)ns;
+    book.cpu = FREEZE_GRACE + 1; /* time passes */
     (void)gort__load(&book.tick, RELAXED);
 }
 void gort__os_thread_yield(void) {}
@@ -235,7 +238,7 @@ int gort__os_thread_id(void)
 int64_t gort__os_thread_cpu(int tid)
 {
     (void)tid;
-    return 0;
+    return book.cpu;
 }
 enum gort__os_task gort__os_thread_state(int tid)
 {
@@ -326,6 +329,7 @@ void gort__keeper_wake_locked(void)
 {
     struct gort__m *m = gort__sched.wanted_ms;
     gort__sched.wanted_ms = NULL;
+    book.keeper = 1;
     if (m)
         book.begun[m - ms] = 1;
 }

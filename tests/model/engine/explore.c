@@ -32,6 +32,7 @@
 #define REGIONS   64
 #define STEPS_MAX 20000
 #define CHOICES   16
+#define GONE      4
 
 /* What a thread is about to do. */
 struct op {
@@ -95,6 +96,11 @@ static struct {
     struct {
         int timeouts;        /* that may still happen */
         int last, preempted; /* for the bound on preemptions */
+        int gone_n;
+        struct {
+            const char *p;
+            size_t size;
+        } gone[GONE]; /* memory that was given back */
     } now;
     uint32_t variant; /* of the step being made */
     jmp_buf home;

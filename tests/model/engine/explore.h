@@ -131,6 +131,8 @@ void model_barrier(const char *func);
 void model_signal(int thread);
 /* Leaves the handler by a jump: signals come again. */
 void model_unmask(void);
+/* That memory is given back: an atomic operation there is a violation from now on. */
+void model_gone(const void *p, size_t size);
 int model_self(void); /* which thread runs; -1: none */
 
 /* --- for cases -------------------------------------------------------------------------------- */

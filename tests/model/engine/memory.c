@@ -188,6 +188,14 @@ static bool is_quiet(const void *p)
     return false;
 }
 
+/* The operation happens now. */
+static void touch(const void *p, const char *func, const char *text)
+{
+    for (int i = 0; x.current && i < x.now.gone_n; i++)
+        if ((const char *)p >= x.now.gone[i].p && (const char *)p < x.now.gone[i].p + x.now.gone[i].size)
+            model_fail("%s touches what was given back: %s", func, text);
+}
+
 static enum model_mutation_kind mutation_of(enum model_op_kind kind, const char *func, const char *text)
 {
     const struct model_mutation *m = &x.model->mutation;
@@ -205,6 +213,7 @@ uint64_t model_load(const void *p, unsigned size, enum model_order order, const 
         step(&(struct op){.kind = MODEL_OP_LOAD, .p = p, .size = size, .order = order});
         trace("%-34s load  %s is %" PRIx64, func, text, word_read(p, size));
     }
+    touch(p, func, text);
     return word_read(p, size);
 }
 
@@ -213,6 +222,7 @@ void model_store(void *p, unsigned size, uint64_t v, enum model_order order, con
 {
     v = word_mask(size, v);
     if (is_quiet(p)) {
+        touch(p, func, text);
         word_write(p, size, v);
         return;
     }
@@ -223,6 +233,7 @@ void model_store(void *p, unsigned size, uint64_t v, enum model_order order, con
         order = MODEL_RELAXED;
     step(&(struct op){.kind = MODEL_OP_STORE, .p = p, .size = size, .order = order, .v = v});
     trace("%-34s store %s = %" PRIx64, func, text, v);
+    touch(p, func, text);
     if (x.model->memory == MODEL_SC || order == MODEL_SEQ_CST)
         word_write(p, size, v);
     else
@@ -280,6 +291,7 @@ uint64_t model_rmw(enum model_rmw kind, void *p, unsigned size, uint64_t v, enum
     }
     if (!quiet)
         step(&o);
+    touch(p, func, text);
     uint64_t old = word_read(p, size), new = word_mask(size, rmw_value(kind, old, v));
     if (quiet) {
         word_write(p, size, new);
@@ -303,6 +315,7 @@ bool model_cas(void *p, unsigned size, void *expected, uint64_t v, enum model_or
         model_load(p, size, order, func, text);
     else if (!quiet)
         step(&o);
+    touch(p, func, text);
     uint64_t old = word_read(p, size);
     if (o.mutation != MODEL_TORN && !quiet)
         trace("%-34s cas   %s is %" PRIx64 ", %" PRIx64 " -> %" PRIx64, func, text, old, want,
@@ -423,6 +436,15 @@ void model_signal(int thread)
 void model_unmask(void)
 {
     x.current->masked = false;
+}
+
+void model_gone(const void *p, size_t size)
+{
+    if (x.now.gone_n == GONE)
+        model_fail("too much was given back for this model");
+    x.now.gone[x.now.gone_n].p = p;
+    x.now.gone[x.now.gone_n++].size = size;
+    trace("%-34s %p, %zu bytes", "gives back", p, size);
 }
 
 int model_self(void)
