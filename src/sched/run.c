@@ -208,9 +208,26 @@ static bool keep_chunk(struct gort__chunk *c)
     return c->keepers != 0;
 }
 
+/* Only the record: what is in it goes with the run. A P is m->p of one M at most. */
+static bool keep_p(const struct gort__p *p)
+{
+    for (struct gort__m *m = orphans; m; m = m->link)
+        if (m->estate.p == p)
+            return true;
+    return false;
+}
+
+static void free_p(struct gort__p *p)
+{
+    size_t page = gort__os_page();
+    gort__os_vm_unmap(p, (sizeof *p + page - 1) / page * page);
+}
+
 void gort__estate_free(struct gort__estate *e)
 {
     gort__san_estate(e->fiber);
+    if (e->p)
+        free_p(e->p);
     if (e->stack)
         gort__os_vm_unmap(e->stack, e->stack_size);
     for (int i = 0; i < 2; i++)
@@ -246,6 +263,7 @@ static void bury(struct gort__m *m)
             g = m->block_g;
         if (!gort__load(&m->frozen, RELAXED))
             left_running = true;
+        m->estate.p = m->p;
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;
             m->estate.fiber = g->sanitizer;
@@ -371,7 +389,6 @@ static void forget_fibers(void)
 static void teardown(void)
 {
     struct gort__sched *s = &gort__sched;
-    size_t page = gort__os_page();
     gort__san_after_all();
     if (GORT_TSAN)
         forget_fibers();
@@ -382,7 +399,8 @@ static void teardown(void)
         gort__slab_destroy(&s->blocks[i], keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++)
-        gort__os_vm_unmap(s->ps[i], (sizeof(struct gort__p) + page - 1) / page * page);
+        if (!keep_p(s->ps[i]))
+            free_p(s->ps[i]);
     for (struct gort__m *m = orphans, *next; m; m = next) {
         next = m->link;
         let_go(m);

@@ -51,6 +51,7 @@ struct gort__estate {
     size_t stack_size;
     void *fiber;                  /* TSan's */
     struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
+    struct gort__p *p;            /* its m->p: gort_block_enter looks there without asking; NULL: none */
 };
 
 /* What a thread's self points at during an announced blocking call. The first fields are those of an M. */

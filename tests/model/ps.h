@@ -84,20 +84,20 @@ static struct {
     struct gort__m *self[TS];
     bool catches[TS]; /* jumps[i] is set */
     uint32_t begun[TS], ended[TS];
-    uint32_t tick, never;  /* words to make steps with */
-    uint32_t done;         /* scripts that came to their end: bits */
-    uint32_t ran;          /* goroutines from the queue: bits */
-    uint32_t users[PS];    /* who uses this P right now */
-    uint32_t work[PS];     /* counted by whoever uses it, in the way that a P's own data is written */
-    uint32_t worked[PS];   /* what it must be */
-    bool computes;         /* sysmon sees that nobody sleeps */
-    int64_t cpu;         /* that every thread has used */
-    uint32_t keeper;     /* it was woken */
-    bool stopped;          /* user code must not run ... */
-    bool stopped_inside;   /* ... nobody must use a P ... */
-    int stopper;           /* ... but this thread */
-    bool over;             /* the run is torn down */
-} book;                    /* what the threads did; written between steps only */
+    uint32_t tick, never; /* words to make steps with */
+    uint32_t done;        /* scripts that came to their end: bits */
+    uint32_t ran;         /* goroutines from the queue: bits */
+    uint32_t users[PS];   /* who uses this P right now */
+    uint32_t work[PS];    /* counted by whoever uses it, in the way that a P's own data is written */
+    uint32_t worked[PS];  /* what it must be */
+    bool computes;        /* sysmon sees that nobody sleeps */
+    int64_t cpu;          /* that every thread has used */
+    uint32_t keeper;      /* it was woken */
+    bool stopped;         /* user code must not run ... */
+    bool stopped_inside;  /* ... nobody must use a P ... */
+    int stopper;          /* ... but this thread */
+    bool over;            /* the run is torn down */
+} book;                   /* what the threads did; written between steps only */
 
 static struct {
     uint64_t granted, jumped, acted, refused;
@@ -569,7 +569,7 @@ static void end_setup(int threads, bool world)
 /* --- oracle ----------------------------------------------------------------------------------- */
 
 /* Every P is idle or with one M that runs on; nobody waits. */
-static void ps_in_order(void)
+static GORT_UNUSED void ps_in_order(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t idle = 0;
