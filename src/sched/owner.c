@@ -13,14 +13,31 @@
  *
  *     from                    to                    by                          when
  *     idle                    m->next_p             gort__m_start_locked        there is work; m is idle or new
- *     m->next_p               m->p                  m                           it wakes
- *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m has nothing to run, or will block
+ *     idle                    m->p                  m: idle.c:look_again        it has just released one, and there is work
+ *     idle                    m->p                  m: wait_for_grant, _regain  its goroutine is without one
+ *     m->next_p               m->p                  m                           it wakes, or its thread begins
+ *     m->next_p               nobody, idle          m.c:starve_locked           there is no memory for m
+ *     m->next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
+ *     m->p, m inside          idle                  m: idle.c:release_p         m has nothing to run
+ *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m will block, waits for a tied one, ends
  *     m->p, m inside          next_p of o           m: gort__run_bound          it picked a goroutine bound to o
  *     m->p, m inside          next_p of o           m: gort__p_preempt          its goroutine's time is up
  *     m->p, m in user code    next_p of o           sysmon: gort__p_take_away   m's thread sleeps in the kernel
  *     m->p or m->next_p       nobody                proc.c: evict               the world is stopped, fewer Ps
  *     m->p, m in user code    (stays with m)        the world is stopped        its next call waits in world.c
+ *     m->p, m inside          nobody                m: gort__p_handoff          the same, while the world is stopped
+ *     nobody                  idle, next_p of o     world.c: distribute_locked  the world starts
  *     any                     (stays)               the end of the run          m is told; nobody uses Ps any more
+ *
+ * and the mark of an M whose goroutine must not go on without one, GORT_ATT_NO_P:
+ *
+ *     set      gort__p_take_away (before it looks), gort__p_preempt, evict; under the lock, by whoever takes the P. give_up
+ *              (block.c) after its P is gone: nobody marks an M without a P, so nobody takes it back
+ *     cleared  gort__p_take_away (it looked, and must not), resume and gort__p_regain (m has a P), gort__block_surface and
+ *              entry.c:clear_p_bits (m is on g0, and has no goroutine that could run); all under the lock
+ *     seen     every entry and exit (verbs.h, block.c), the signal handler (preempt.c)
+ *
+ * tests/model/owner.c explores the first table with one P, world.c there the stops, end.c the end of a run.
  *
  * Taking a P from an M in user code is the one change that its owner does not take part in. It is
  * sound because of `inside` and `attention`: the taker sets GORT_ATT_NO_P and then, through a heavy fence,

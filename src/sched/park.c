@@ -6,7 +6,8 @@
  * for lost wake-ups stand in one place: the waiter is findable only after its commit function ran
  * (or under a lock that the commit function releases), and then it is off its stack.
  * A plain thread takes part through its stand-in G: it sleeps on its M's note instead of switching.
- * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it.
+ * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it. tests/model/chan.c explores
+ * parking and readying at the same time.
  * Threads: park by the waiter; ready by anybody inside.
  */
 #include "base/fatal.h"

@@ -7,7 +7,8 @@
  *                                           but for the frame pointer, which is in its record
  *     one whose thread waits in the         its stack from where the signal met it, with the red zone; the signal frame on the
  *     signal handler                        alternate stack, which holds its registers
- *     one whose thread waits in a call      its stack from m->still upwards (GORT_REST)
+ *     one whose thread waits in a call      its stack from m->still upwards (GORT_REST), also while it wakes and finds
+ *                                           that it must not go on yet
  *     the function of gort_block            the thread's own stack, in either of these two ways
  *     the caller, if it is a goroutine      its stack from here upwards
  *     one that has not run yet              its record

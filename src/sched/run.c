@@ -10,7 +10,8 @@
  * on. The keeper then tells every M that the run is over. Those inside the runtime end their
  * threads and are joined. One that is in user code (computing, or in a blocking call) is left
  * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
- * ends it; it touches nothing but what was left to it. Everything else is unmapped.
+ * ends it; it touches nothing but what was left to it. Everything else is unmapped. tests/model/end.c explores who
+ * touches what, and when.
  * Invariants: (1) phase tells plain threads whether there is a run; (2) after teardown no memory of
  * the run is reachable but that of those left behind.
  * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody.
@@ -205,9 +206,26 @@ static bool keep_chunk(struct gort__chunk *c)
     return c->keepers != 0;
 }
 
+/* Only the record: what is in it goes with the run. A P is m->p of one M at most. */
+static bool keep_p(const struct gort__p *p)
+{
+    for (struct gort__m *m = orphans; m; m = m->link)
+        if (m->estate.p == p)
+            return true;
+    return false;
+}
+
+static void free_p(struct gort__p *p)
+{
+    size_t page = gort__os_page();
+    gort__os_vm_unmap(p, (sizeof *p + page - 1) / page * page);
+}
+
 void gort__estate_free(struct gort__estate *e)
 {
     gort__san_estate(e->fiber);
+    if (e->p)
+        free_p(e->p);
     if (e->stack)
         gort__os_vm_unmap(e->stack, e->stack_size);
     for (int i = 0; i < 2; i++)
@@ -243,6 +261,7 @@ static void bury(struct gort__m *m)
             g = block_g;
         if (!gort__load(&m->frozen, RELAXED))
             left_running = true;
+        m->estate.p = m->p;
         if (g != &m->g0) {
             m->estate.stack = g->stack->base;
             m->estate.fiber = g->sanitizer;
@@ -369,7 +388,6 @@ static void forget_fibers(void)
 static void teardown(struct gort__m *former)
 {
     struct gort__sched *s = &gort__sched;
-    size_t page = gort__os_page();
     gort__san_after_all();
     if (GORT_TSAN)
         forget_fibers();
@@ -380,7 +398,8 @@ static void teardown(struct gort__m *former)
         gort__slab_destroy(&s->blocks[i], keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++)
-        gort__os_vm_unmap(s->ps[i], (sizeof(struct gort__p) + page - 1) / page * page);
+        if (!keep_p(s->ps[i]))
+            free_p(s->ps[i]);
     for (struct gort__m *m = orphans, *next; m; m = next) {
         next = m->link;
         let_go(m);

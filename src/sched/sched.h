@@ -51,6 +51,7 @@ struct gort__estate {
     size_t stack_size;
     void *fiber;                  /* TSan's */
     struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
+    struct gort__p *p;            /* its m->p: gort_block_enter looks there without asking; NULL: none */
 };
 
 /* What a thread's self points at during an announced blocking call. The first fields are those of an M. */
@@ -101,8 +102,8 @@ struct gort__m {
     bool nested;     /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
     bool in_handler; /* waits in the signal handler; owned by the thread */
     void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
-    void *
-        still; /* its stack pointer while it sleeps, with all registers on the stack; NULL: it moves; atomic */
+    void *still; /* its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes
+                    (world.c); NULL: it moves; atomic */
     char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
     bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
     bool left;          /* it slept in the kernel when the run ended; atomic */

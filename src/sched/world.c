@@ -15,6 +15,7 @@
  *
  * world_word is odd while the world is stopped (or about to be); its value tells one stop from the
  * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
+ * tests/model/world.c explores it, with a goroutine that calls, blocks, loses its P, or is woken meanwhile.
  * Threads: one stopper at a time (world_busy).
  */
 #include <errno.h>
@@ -35,24 +36,38 @@ void gort__world_rest(struct gort__m *m, void *sp)
         gort__world_event();
 }
 
+/* The lowest bit of m->still: it is where it was, but may go on in a moment. */
+static void *waking(void *sp)
+{
+    return (char *)sp + 1;
+}
+
+static bool stands_still(const void *still)
+{
+    return still && !((uintptr_t)still & 1);
+}
+
 /*
  * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it. Proof:
- * it takes its mark back and looks at world_hold; the stopper sets that and looks at the mark, with fences between.
+ * it marks itself as waking and looks at world_hold; the stopper sets that and looks at the mark, with fences between, so
+ * not both miss the other. The mark leaves the stack pointer as it is: whoever was once seen to stand still can be looked
+ * at from then on, also in the moment in which it finds out that it must not go on.
  */
 void gort__world_rise(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     void *sp = m->still;
     for (;;) {
-        gort__store(&m->still, NULL, RELAXED);
-        gort__fence(SEQ_CST); /* pairs with gort_world_stop */
+        gort__store(&m->still, waking(sp), RELAXED);
+        gort__fence(SEQ_CST); /* pairs with stop_users */
         uint32_t word = gort__load(&s->world_word, RELAXED);
         if (GORT_LIKELY(!gort__load(&s->world_hold, ACQUIRE)) || m->plain || /* pairs with let_go_on */
             gort__load(&s->world_owner, RELAXED) == m)
-            return;
+            break;
         gort__world_rest(m, sp);
         gort__os_futex_wait(&s->world_word, word, INT64_MAX);
     }
+    gort__store(&m->still, NULL, RELAXED);
 }
 
 static void let_go_on(void)
@@ -171,7 +186,7 @@ static bool user_stopped_locked(struct gort__m *m, bool first)
     /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with block.c. */
     bool idle = !gort__load(&m->block_g, ACQUIRE) && gort__load(&m->g, ACQUIRE) == &m->g0 &&
                 !gort__load(&m->block_g, RELAXED);
-    return idle || gort__load(&m->still, ACQUIRE); /* pairs with gort__world_rest */
+    return idle || stands_still(gort__load(&m->still, ACQUIRE)); /* pairs with gort__world_rest */
 }
 
 /* Signals everybody who runs user code until all of them have come to the handler. False: one does not. */

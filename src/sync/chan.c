@@ -13,7 +13,7 @@
  * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders
  * wait only while the buffer is full and the channel is open; (3) so not both wait, except for
  * goroutines that select on both ends and cannot serve themselves; (4) it is freed by the last reference, or by the last
- * wait that comes back to it (`parked`) if that is later.
+ * wait that comes back to it (`parked`) if that is later. tests/model/chan.c explores them, with select and deadlines.
  * Threads: any; also outside runs as long as nothing has to wait.
  */
 #include "sync/chan.h"

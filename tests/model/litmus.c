@@ -80,8 +80,48 @@ TEST(store_buffering_fenced)
     struct model m = {.threads = {sb_fence0, sb_fence1}};
     expect(m, "sb, fences", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, fences", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED};
+    m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED, NULL};
     expect(m, "sb, one fence", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
+}
+
+/* An asymmetric pair: nothing on one side, on the other the kernel's barrier. */
+static void sb_barrier1(void)
+{
+    gort__store(&v.y, 1, RELAXED);
+    model_barrier(__func__);
+    r[1] = gort__load(&v.x, RELAXED);
+}
+TEST(store_buffering_barrier)
+{
+    struct model m = {.threads = {sb0, sb_barrier1}};
+    expect(m, "sb, barrier", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
+    expect(m, "sb, barrier", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
+    m.mutation = (struct model_mutation){"sb_barrier1", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL};
+    expect(m, "sb, no barrier", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
+}
+
+/* A signal comes before, between or after the two stores, or not any more; never before it is sent. */
+static void two_stores(void)
+{
+    gort__store(&v.x, 1, RELAXED);
+    gort__store(&v.x, 2, RELAXED);
+    (void)gort__load(&v.x, RELAXED);
+}
+static void sends_signal(void)
+{
+    (void)gort__load(&v.x, RELAXED);
+    r[1] = 1;
+    model_signal(0);
+}
+static void on_litmus_signal(void)
+{
+    MODEL_ASSERT(model_self() == 0 && r[1] == 1);
+    r[0] = gort__load(&v.x, RELAXED) + 1;
+}
+TEST(signals)
+{
+    struct model m = {.threads = {two_stores, sends_signal}, .handler = on_litmus_signal};
+    expect(m, "signal", MODEL_TSO, OUT(0, 1) | OUT(1, 1) | OUT(2, 1) | OUT(3, 1));
 }
 
 static void sb_rmw0(void)
@@ -113,7 +153,7 @@ TEST(store_buffering_rmw)
     expect(m, "sb, xchg", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     struct model fenced = {.threads = {sb_rmw_fence0, sb_rmw_fence1}};
     expect(fenced, "sb, xchg and fence", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_rmw1", MODEL_OP_RMW, MODEL_NOT_A_FENCE};
+    m.mutation = (struct model_mutation){"sb_rmw1", MODEL_OP_RMW, MODEL_NOT_A_FENCE, NULL};
     expect(m, "sb, one xchg", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 

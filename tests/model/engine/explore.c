@@ -29,9 +29,10 @@
 
 #define STACK     (64 << 10)
 #define DEPTH_MAX 4
-#define REGIONS   16
+#define REGIONS   64
 #define STEPS_MAX 20000
 #define CHOICES   16
+#define GONE      4
 
 /* What a thread is about to do. */
 struct op {
@@ -56,6 +57,8 @@ struct thread {
     struct op op;
     int pending;
     bool woken;
+    bool signalled, masked; /* a signal is on its way; it is in the handler */
+    uint32_t barrier;       /* threads that it waits for in a barrier: bits */
     struct entry buffer[DEPTH_MAX];
     jmp_buf at;    /* where it stopped */
     char *frame;   /* the part of its stack in use: from here ... */
@@ -73,7 +76,8 @@ struct region {
 
 struct choice {
     uint8_t thread;
-    int8_t flush; /* the pending store that becomes visible, -1: the thread makes a step */
+    int8_t
+        flush; /* the pending store that becomes visible, -1: the thread makes a step, SIGNAL: its handler runs */
     uint8_t variant;
 };
 
@@ -92,6 +96,11 @@ static struct {
     struct {
         int timeouts;        /* that may still happen */
         int last, preempted; /* for the bound on preemptions */
+        int gone_n;
+        struct {
+            const char *p;
+            size_t size;
+        } gone[GONE]; /* memory that was given back */
     } now;
     uint32_t variant; /* of the step being made */
     jmp_buf home;
@@ -107,6 +116,8 @@ static struct {
 } x;
 
 enum { BACK = 1, FAILED, CUT }; /* how home is reached */
+enum { SIGNAL = -2 };           /* a choice */
+#define SIGNALLED UINT32_MAX    /* a variant */
 
 static uint32_t step(const struct op *o);
 static void trace(const char *fmt, ...) GORT_PRINTF(1, 2);
@@ -170,7 +181,7 @@ static GORT_NOINLINE char *stack_here(void)
 }
 
 /* The running thread stops before an operation; returns when it may do it, with the variant to take. */
-static GORT_NOINLINE uint32_t step(const struct op *o)
+static GORT_NOINLINE uint32_t thread_stop(const struct op *o)
 {
     struct thread *t = x.current;
     t->op = *o;
@@ -178,6 +189,22 @@ static GORT_NOINLINE uint32_t step(const struct op *o)
     if (_setjmp(t->at) == 0)
         _longjmp(x.home, BACK);
     return x.variant;
+}
+
+/* The same, with the signals that come first. */
+static uint32_t step(const struct op *o)
+{
+    for (;;) {
+        uint32_t variant = thread_stop(o);
+        if (variant != SIGNALLED)
+            return variant;
+        struct thread *t = x.current;
+        t->signalled = false;
+        t->masked = true;
+        trace("signal");
+        x.model->handler();
+        t->masked = false;
+    }
 }
 
 static GORT_NOINLINE void thread_body(void)
@@ -381,6 +408,11 @@ static bool last_goes_on(void)
     return variants(t) > 0 || t->pending > 0;
 }
 
+static bool may_be_signalled(const struct thread *t)
+{
+    return t->signalled && !t->masked && t->op.kind != MODEL_OP_ASLEEP && t->op.kind != MODEL_OP_DONE;
+}
+
 static void choices_list(struct node *d)
 {
     d->n = d->taken = 0;
@@ -390,6 +422,8 @@ static void choices_list(struct node *d)
         uint32_t n = variants(&x.threads[i]);
         for (uint32_t v = 0; v < n; v++)
             choice_add(d, i, -1, v);
+        if (may_be_signalled(&x.threads[i]))
+            choice_add(d, i, SIGNAL, 0);
         for (int e = 0; e < x.threads[i].pending; e++)
             if (may_flush(&x.threads[i], e))
                 choice_add(d, i, e, 0);
@@ -413,7 +447,7 @@ static bool choice_take(const struct choice *c)
         return true;
     }
     x.now.last = c->thread;
-    return thread_run(t, t->at, c->variant);
+    return thread_run(t, t->at, c->flush == SIGNAL ? SIGNALLED : c->variant);
 }
 
 /* Nobody can go on: does the model agree? */
@@ -573,9 +607,14 @@ void model_check(const struct model *m, const char *name)
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind)
 {
+    model_catch_at(m, name, (struct model_mutation){func, op, kind, NULL});
+}
+
+void model_catch_at(const struct model *m, const char *name, struct model_mutation mutation)
+{
     struct model mutant = *m;
-    mutant.mutation = (struct model_mutation){func, op, kind};
+    mutant.mutation = mutation;
     struct model_result r = timed(&mutant, name, false);
-    CHECK_MSG(r.mutated, "%s: no such operation is made in %s any more", name, func);
+    CHECK_MSG(r.mutated, "%s: no such operation is made in %s any more", name, mutation.func);
     CHECK_MSG(r.failed, "%s: the mutation was not noticed", name);
 }

@@ -55,13 +55,21 @@ enum model_op_kind {
     MODEL_OP_FUTEX_WAIT,
     MODEL_OP_ASLEEP,
     MODEL_OP_FUTEX_WAKE,
-    MODEL_OP_DONE
+    MODEL_OP_BARRIER, /* the kernel makes all threads pass a full fence: membarrier */
+    MODEL_OP_DONE,
+    /* In mutations only: just those read-modify-writes. */
+    MODEL_OP_XCHG,
+    MODEL_OP_ADD,
+    MODEL_OP_SUB,
+    MODEL_OP_OR,
+    MODEL_OP_AND
 };
 
 /* How one operation of the real code is spoilt. */
 enum model_mutation_kind {
     MODEL_INTACT,
-    MODEL_SKIPPED,   /* a fence that does nothing */
+    MODEL_SKIPPED, /* a fence, store or read-modify-write that does nothing, a load that reads 0, a compare-and-swap
+                      that does not compare */
     MODEL_UNORDERED, /* the order becomes RELAXED: of a store or read-modify-write, seen with MODEL_WEAK only */
     MODEL_TORN,      /* a read-modify-write becomes a load and, one step later, a store */
     MODEL_NOT_A_FENCE /* a read-modify-write does not wait for its store to be seen, also with MODEL_TSO */
@@ -70,6 +78,7 @@ struct model_mutation {
     const char *func;      /* the function it stands in */
     enum model_op_kind op; /* all operations of this kind there */
     enum model_mutation_kind kind;
+    const char *word; /* only those on this expression, as written; NULL: all */
 };
 
 #define MODEL_THREADS 5
@@ -85,6 +94,7 @@ struct model {
     int timeouts;    /* so many timed sleeps may end by time-out */
     bool random;     /* random numbers of the real code take all values; else they are 0 */
     bool tree;       /* explore the whole tree, recognise no states: for testing the explorer itself */
+    void (*handler)(void); /* of signals (model_signal) */
     struct model_mutation mutation;
 };
 
@@ -113,6 +123,17 @@ void model_await(const uint32_t *p, uint32_t v);
 /* The kernel's: wait is 0 when woken, -1 when *p was not v or, with a deadline, the time is up. */
 int model_futex_wait(uint32_t *p, uint32_t v, bool timed, bool *timed_out);
 void model_futex_wake(uint32_t *p);
+void model_futex_wake_all(uint32_t *p);
+/* The kernel's membarrier: returns when each other thread has had none of its stores pending for a moment. */
+void model_barrier(const char *func);
+/* The model's handler will run on that thread, before any of its steps, but for one in which it sleeps; not again before it
+ * has begun. It does not interrupt itself. */
+void model_signal(int thread);
+/* Leaves the handler by a jump: signals come again. */
+void model_unmask(void);
+/* That memory is given back: an atomic operation there is a violation from now on. */
+void model_gone(const void *p, size_t size);
+int model_self(void); /* which thread runs; -1: none */
 
 /* --- for cases -------------------------------------------------------------------------------- */
 struct model_result model_explore(const struct model *m);
@@ -121,5 +142,6 @@ void model_check(const struct model *m, const char *name);
 /* The same with one operation spoilt: fails the case unless a violation is found. */
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind);
+void model_catch_at(const struct model *m, const char *name, struct model_mutation mutation);
 
 #endif

@@ -98,6 +98,9 @@ static void flush(struct thread *t, int i)
     t->pending--;
     memmove(&t->buffer[i], &t->buffer[i + 1], (size_t)(t->pending - i) * sizeof t->buffer[0]);
     memset(&t->buffer[t->pending], 0, sizeof t->buffer[0]);
+    if (t->pending == 0) /* whoever waits for that in a barrier need not see it at this very moment */
+        for (int k = 0; k < x.n; k++)
+            x.threads[k].barrier &= ~(1u << (t - x.threads));
 }
 
 static void buffer_add(struct thread *t, void *p, unsigned size, uint64_t v, bool release, bool rmw)
@@ -160,6 +163,13 @@ static uint32_t variants(const struct thread *t)
         return t->pending == 0;
     case MODEL_OP_ASLEEP:
         return t->woken || (o->timed && x.now.timeouts > 0);
+    case MODEL_OP_BARRIER:
+        return t->pending == 0 && t->barrier == 0;
+    case MODEL_OP_XCHG:
+    case MODEL_OP_ADD:
+    case MODEL_OP_SUB:
+    case MODEL_OP_OR:
+    case MODEL_OP_AND:
     case MODEL_OP_DONE:
         break;
     }
@@ -178,10 +188,18 @@ static bool is_quiet(const void *p)
     return false;
 }
 
-static enum model_mutation_kind mutation_of(enum model_op_kind kind, const char *func)
+/* The operation happens now. */
+static void touch(const void *p, const char *func, const char *text)
+{
+    for (int i = 0; x.current && i < x.now.gone_n; i++)
+        if ((const char *)p >= x.now.gone[i].p && (const char *)p < x.now.gone[i].p + x.now.gone[i].size)
+            model_fail("%s touches what was given back: %s", func, text);
+}
+
+static enum model_mutation_kind mutation_of(enum model_op_kind kind, const char *func, const char *text)
 {
     const struct model_mutation *m = &x.model->mutation;
-    if (!m->kind || m->op != kind || strcmp(m->func, func) != 0)
+    if (!m->kind || m->op != kind || strcmp(m->func, func) != 0 || (m->word && strcmp(m->word, text) != 0))
         return MODEL_INTACT;
     x.mutated = true;
     return m->kind;
@@ -190,9 +208,12 @@ static enum model_mutation_kind mutation_of(enum model_op_kind kind, const char 
 uint64_t model_load(const void *p, unsigned size, enum model_order order, const char *func, const char *text)
 {
     if (!is_quiet(p)) {
+        if (mutation_of(MODEL_OP_LOAD, func, text) == MODEL_SKIPPED)
+            return 0;
         step(&(struct op){.kind = MODEL_OP_LOAD, .p = p, .size = size, .order = order});
         trace("%-34s load  %s is %" PRIx64, func, text, word_read(p, size));
     }
+    touch(p, func, text);
     return word_read(p, size);
 }
 
@@ -201,17 +222,30 @@ void model_store(void *p, unsigned size, uint64_t v, enum model_order order, con
 {
     v = word_mask(size, v);
     if (is_quiet(p)) {
+        touch(p, func, text);
         word_write(p, size, v);
         return;
     }
-    if (mutation_of(MODEL_OP_STORE, func) == MODEL_UNORDERED)
+    enum model_mutation_kind mutation = mutation_of(MODEL_OP_STORE, func, text);
+    if (mutation == MODEL_SKIPPED)
+        return;
+    if (mutation == MODEL_UNORDERED)
         order = MODEL_RELAXED;
     step(&(struct op){.kind = MODEL_OP_STORE, .p = p, .size = size, .order = order, .v = v});
     trace("%-34s store %s = %" PRIx64, func, text, v);
+    touch(p, func, text);
     if (x.model->memory == MODEL_SC || order == MODEL_SEQ_CST)
         word_write(p, size, v);
     else
         buffer_add(x.current, p, size, v, releases(order), false);
+}
+
+static enum model_mutation_kind mutation_of_rmw(enum model_rmw kind, const char *func, const char *text)
+{
+    static const enum model_op_kind ops[] = {MODEL_OP_XCHG, MODEL_OP_ADD, MODEL_OP_SUB, MODEL_OP_OR,
+                                             MODEL_OP_AND};
+    enum model_mutation_kind mutation = mutation_of(ops[kind], func, text);
+    return mutation ? mutation : mutation_of(MODEL_OP_RMW, func, text);
 }
 
 static uint64_t rmw_value(enum model_rmw kind, uint64_t old, uint64_t v)
@@ -245,9 +279,11 @@ uint64_t model_rmw(enum model_rmw kind, void *p, unsigned size, uint64_t v, enum
 {
     bool quiet = is_quiet(p);
     struct op o = {.kind = MODEL_OP_RMW, .p = p, .size = size, .order = order, .v = v};
-    o.mutation = quiet ? MODEL_INTACT : mutation_of(MODEL_OP_RMW, func);
+    o.mutation = quiet ? MODEL_INTACT : mutation_of_rmw(kind, func, text);
     if (o.mutation == MODEL_UNORDERED)
         o.order = MODEL_RELAXED;
+    if (o.mutation == MODEL_SKIPPED)
+        return model_load(p, size, order, func, text);
     if (o.mutation == MODEL_TORN) {
         uint64_t was = model_load(p, size, order, func, text);
         model_store(p, size, rmw_value(kind, was, v), order, func, text);
@@ -255,6 +291,7 @@ uint64_t model_rmw(enum model_rmw kind, void *p, unsigned size, uint64_t v, enum
     }
     if (!quiet)
         step(&o);
+    touch(p, func, text);
     uint64_t old = word_read(p, size), new = word_mask(size, rmw_value(kind, old, v));
     if (quiet) {
         word_write(p, size, new);
@@ -271,18 +308,19 @@ bool model_cas(void *p, unsigned size, void *expected, uint64_t v, enum model_or
     bool quiet = is_quiet(p);
     uint64_t want = word_read(expected, size);
     struct op o = {.kind = MODEL_OP_CAS, .p = p, .size = size, .order = order, .v = v, .expected = want};
-    o.mutation = quiet ? MODEL_INTACT : mutation_of(MODEL_OP_CAS, func);
+    o.mutation = quiet ? MODEL_INTACT : mutation_of(MODEL_OP_CAS, func, text);
     if (o.mutation == MODEL_UNORDERED)
         o.order = MODEL_RELAXED;
     if (o.mutation == MODEL_TORN)
         model_load(p, size, order, func, text);
     else if (!quiet)
         step(&o);
+    touch(p, func, text);
     uint64_t old = word_read(p, size);
     if (o.mutation != MODEL_TORN && !quiet)
         trace("%-34s cas   %s is %" PRIx64 ", %" PRIx64 " -> %" PRIx64, func, text, old, want,
               word_mask(size, v));
-    if (old != want) {
+    if (old != want && o.mutation != MODEL_SKIPPED) {
         word_write(expected, size, old);
         return false;
     }
@@ -300,7 +338,7 @@ void model_fence(enum model_order order, const char *func, const char *text)
     /* A weaker one than SEQ_CST would need a model of its own; nobody uses one. */
     if (order != MODEL_SEQ_CST)
         model_fail("a fence that the model does not know: %s in %s", text, func);
-    if (!x.current || mutation_of(MODEL_OP_FENCE, func) == MODEL_SKIPPED)
+    if (!x.current || mutation_of(MODEL_OP_FENCE, func, text) == MODEL_SKIPPED)
         return;
     step(&(struct op){.kind = MODEL_OP_FENCE});
     trace("%-34s fence", func);
@@ -354,13 +392,62 @@ int model_futex_wait(uint32_t *p, uint32_t v, bool timed, bool *timed_out)
     return -1;
 }
 
-void model_futex_wake(uint32_t *p)
+static void futex_wake(uint32_t *p, int most)
 {
     step(&(struct op){.kind = MODEL_OP_FUTEX_WAKE, .p = p, .size = sizeof *p});
     trace("%-34s", "futex_wake");
-    for (int i = 0; i < x.n; i++)
+    for (int i = 0; i < x.n && most > 0; i++)
         if (x.threads[i].op.kind == MODEL_OP_ASLEEP && x.threads[i].op.p == p && !x.threads[i].woken) {
             x.threads[i].woken = true;
-            return;
+            most--;
         }
+}
+
+void model_futex_wake(uint32_t *p)
+{
+    futex_wake(p, 1);
+}
+
+void model_futex_wake_all(uint32_t *p)
+{
+    futex_wake(p, MODEL_THREADS);
+}
+
+void model_barrier(const char *func)
+{
+    if (!x.current || mutation_of(MODEL_OP_BARRIER, func, "") == MODEL_SKIPPED)
+        return;
+    struct thread *t = x.current;
+    step(&(struct op){.kind = MODEL_OP_FENCE}); /* from here on */
+    trace("%-34s barrier begins", func);
+    for (int i = 0; i < x.n; i++)
+        if (x.threads[i].pending)
+            t->barrier |= 1u << i;
+    step(&(struct op){.kind = MODEL_OP_BARRIER});
+    trace("%-34s barrier ends", func);
+}
+
+void model_signal(int thread)
+{
+    x.threads[thread].signalled = true;
+    trace("%-34s to T%d", "sends a signal", thread);
+}
+
+void model_unmask(void)
+{
+    x.current->masked = false;
+}
+
+void model_gone(const void *p, size_t size)
+{
+    if (x.now.gone_n == GONE)
+        model_fail("too much was given back for this model");
+    x.now.gone[x.now.gone_n].p = p;
+    x.now.gone[x.now.gone_n++].size = size;
+    trace("%-34s %p, %zu bytes", "gives back", p, size);
+}
+
+int model_self(void)
+{
+    return x.current ? (int)(x.current - x.threads) : -1;
 }

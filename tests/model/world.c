@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * world.c - the world is stopped (sched/world.c, proc.c; see ps.h) while a goroutine computes, calls, blocks, waits in the
+ * handler, loses its P, or is just granted one.
+ * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
+ *
+ * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the world with
+ * gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or M 1 lowers
+ * the number of Ps, as gort_maxprocs does: nobody but it is inside with a P then; and the goroutine whose P
+ * is gone gets another one.
+ * Bounded: interleavings with at most 2 preemptions, stores and signals at any time within them.
+ */
+#include "model/ps.h"
+
+/* --- threads ----------------------------------------------------------------------------------- */
+
+static void computes_and_calls(void)
+{
+    user();
+    call();
+    user();
+    ends();
+}
+static void computes_and_ends(void)
+{
+    user();
+    ends();
+}
+static void announces(void)
+{
+    gort_block_enter();
+    user();
+    gort_block_leave();
+    ends();
+}
+/* It waits as a plain thread does, in the middle of a blocking call. */
+static void waits_blocking(void)
+{
+    gort_block_enter();
+    struct gort__m *m = gort__enter();
+    gort__m_sleep(m);
+    gort__leave(m);
+    gort_block_leave();
+    ends();
+}
+static void wakes(void)
+{
+    gort__m_wake(&ms[0]);
+}
+
+/* Its stack can be looked at, or there is nothing on it. */
+static bool can_be_seen(const struct gort__m *m)
+{
+    return m->still || (m->g == &m->g0 && !m->block_g && m->inside);
+}
+static void stops(void)
+{
+    int err = gort_world_stop();
+    MODEL_ASSERT(err == 0);
+    book.stopped = book.stopped_inside = true;
+    book.stopper = model_self();
+    MODEL_ASSERT(can_be_seen(&ms[0]) && can_be_seen(&ms[1]));
+    user();
+    MODEL_ASSERT(can_be_seen(&ms[0]) && can_be_seen(&ms[1]));
+    book.stopped = book.stopped_inside = false;
+    MODEL_ASSERT(gort_world_start() == 0);
+    book.done |= 1u << model_self();
+}
+/* gort_maxprocs(1) */
+static void lowers_procs(void)
+{
+    struct gort__m *m = gort__enter();
+    MODEL_ASSERT(gort__world_stop(&m) && m == self_get());
+    book.stopped_inside = true;
+    book.stopper = model_self();
+    MODEL_ASSERT(gort__procs_resize(1) == 0);
+    user();
+    book.stopped_inside = false;
+    gort__world_start(m);
+    gort__leave(m);
+    ends();
+}
+static void nobody(void) {}
+static void takes(void)
+{
+    sysmon_looks(false);
+}
+static void asks(void)
+{
+    sysmon_looks(true);
+}
+
+/* --- setup and oracle -------------------------------------------------------------------------- */
+
+#define STOPPER 2
+
+static void start(bool full, bool with_queue, bool signals)
+{
+    begin_setup(1, full);
+    can_be_made(4);
+    is_idle(1);
+    runs(0, 0, signals);
+    if (with_queue)
+        is_queued(1);
+    is_plain(STOPPER);
+    end_setup(5, true);
+}
+static void alone(void)
+{
+    start(false, false, true);
+}
+static void alone_full(void)
+{
+    start(true, false, true);
+}
+/* Only the stopper sends signals. */
+static void alone_quiet(void)
+{
+    start(false, false, false);
+}
+static void alone_full_quiet(void)
+{
+    start(true, false, false);
+}
+static void queued(void)
+{
+    start(false, true, true);
+}
+static void queued_quiet(void)
+{
+    start(false, true, false);
+}
+/* M 1 has P 0, M 0 has P 1. */
+static void two(void)
+{
+    begin_setup(2, false);
+    runs(0, 1, true);
+    runs(1, 0, true);
+    end_setup(2, true);
+}
+
+static void all_ended(void)
+{
+    ps_in_order();
+    MODEL_ASSERT(book.done == (1 | 1u << STOPPER));
+}
+static void both_ended(void)
+{
+    ps_in_order();
+    MODEL_ASSERT(book.done == 3);
+}
+
+#define CASE(prepares, script, sysmon)                                                                       \
+    {                                                                                                        \
+        .setup = prepares, .threads = {script, sleeps_idle, stops, sysmon}, .final = all_ended,              \
+        .handler = on_model_signal                                                                           \
+    }
+static const struct model calling = CASE(alone, computes_and_calls, nobody);
+static const struct model calling_full = CASE(alone_full, computes_and_calls, nobody);
+static const struct model blocking = CASE(alone, announces, nobody);
+static const struct model woken = CASE(alone_quiet, waits_blocking, wakes);
+static const struct model woken_full = CASE(alone_full_quiet, waits_blocking, wakes);
+static const struct model taken = CASE(queued_quiet, computes_and_ends, takes);
+static const struct model taken_blocking = CASE(queued_quiet, announces, takes);
+static const struct model preempted = CASE(queued, computes_and_ends, asks);
+static const struct model fewer = {.setup = two,
+                                   .threads = {computes_and_calls, lowers_procs},
+                                   .final = both_ended,
+                                   .handler = on_model_signal};
+
+/* A third M may be needed: without it (made) those executions are cut. */
+static void check(struct model m, const char *name, int tso, int weak)
+{
+    m.preemptions = tso;
+    m.memory = MODEL_TSO;
+    model_check(&m, name);
+    m.preemptions = weak;
+    m.memory = MODEL_WEAK;
+    model_check(&m, name);
+}
+static void check_made(struct model m, const char *name)
+{
+    check(m, name, 2, 1);
+    m.threads[4] = made;
+    check(m, name, 1, 1);
+}
+
+TEST(stop_calling, .timeout = 180)
+{
+    check(calling, "one that calls", 2, 1);
+}
+TEST(stop_no_membarrier, .timeout = 180)
+{
+    check(calling_full, "one that calls, no membarrier", 2, 1);
+}
+TEST(stop_blocking, .timeout = 180)
+{
+    check(blocking, "one in an announced call", 2, 1);
+}
+TEST(stop_waking, .timeout = 180)
+{
+    check(woken, "one that is woken in an announced call", 2, 1);
+    check(woken_full, "one that is woken in an announced call, no membarrier", 2, 1);
+}
+TEST(stop_taken, .timeout = 180)
+{
+    check_made(taken, "one whose P is taken");
+}
+TEST(stop_taken_blocking, .timeout = 180)
+{
+    check_made(taken_blocking, "one whose P is taken in an announced call");
+}
+TEST(stop_preempted, .timeout = 180)
+{
+    check_made(preempted, "one that is asked to stop");
+}
+TEST(fewer_procs, .timeout = 180)
+{
+    check(fewer, "fewer procs", 2, 2);
+}
+
+/* --- mutations -------------------------------------------------------------------------------- */
+
+static void mutant(struct model m, const char *name, enum model_memory_kind memory, int preemptions,
+                   struct model_mutation mutation)
+{
+    m.memory = memory;
+    m.preemptions = preemptions;
+    model_catch_at(&m, name, mutation);
+}
+
+TEST(mutation_barrier)
+{
+    mutant(fewer, "no membarrier", MODEL_TSO, 3,
+           (struct model_mutation){"membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL});
+}
+TEST(mutation_mark)
+{
+    mutant(fewer, "nobody is told", MODEL_TSO, 2,
+           (struct model_mutation){"gort__world_stop_now", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+}
+TEST(mutation_look)
+{
+    mutant(fewer, "no look at inside", MODEL_TSO, 2,
+           (struct model_mutation){"all_stopped", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
+}
+TEST(mutation_evict)
+{
+    mutant(fewer, "its P is gone, and it is not told", MODEL_TSO, 2,
+           (struct model_mutation){"evict", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+}
+TEST(mutation_event)
+{
+    mutant(fewer, "the stopper is not told", MODEL_TSO, 3,
+           (struct model_mutation){"gort__world_event", MODEL_OP_ADD, MODEL_SKIPPED, NULL});
+}
+TEST(mutation_users)
+{
+    mutant(calling, "user code is not waited for", MODEL_TSO, 2,
+           (struct model_mutation){"user_stopped_locked", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->started"});
+}
+TEST(mutation_still)
+{
+    mutant(woken, "who is woken goes on", MODEL_TSO, 2,
+           (struct model_mutation){"gort__world_rise", MODEL_OP_LOAD, MODEL_SKIPPED, "&s->world_hold"});
+}
+TEST(mutation_rise)
+{
+    mutant(woken_full, "no fence before the look whether it may go on", MODEL_TSO, 2,
+           (struct model_mutation){"gort__world_rise", MODEL_OP_FENCE, MODEL_SKIPPED, NULL});
+}
