@@ -140,6 +140,10 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return 0;
 }
 void gort__timer_watch(void) {}
+void gort__lap_end(struct gort__m *m)
+{
+    (void)m;
+}
 void gort__g_cache_flush(struct gort__p *p)
 {
     (void)p;

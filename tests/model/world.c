@@ -76,7 +76,7 @@ static void lowers_procs(void)
     MODEL_ASSERT(gort__procs_resize(1) == 0);
     user();
     book.stopped_inside = false;
-    gort__world_start(m);
+    gort__world_start();
     gort__leave(m);
     ends();
 }

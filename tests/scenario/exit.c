@@ -39,6 +39,13 @@ static int threads_before(void)
     return test_thread_count();
 }
 
+/* Whoever was between two calls ends at the next one. But an emulator waits for locks of its own in the middle of anything; that
+ * looks like a goroutine asleep in a call, which stays there for good. */
+static bool threads_end(int before)
+{
+    return test_under_emulator() || test_eventually(few_threads, &before, 20);
+}
+
 static void yield_until(long n)
 {
     while (atomic_load(&counter) < n)
@@ -533,7 +540,7 @@ TEST(main_returns_with_locked_ones_waiting, .procs = "1,2,4", .fuzz = true)
     int before = threads_before();
     for (int i = 0; i < 10; i++)
         CHECK_EQ(gort_run(leave_locked, NULL), 1);
-    CHECK(test_eventually(few_threads, &before, 20)); /* whoever was between two calls ends at the next one */
+    CHECK(threads_end(before));
 }
 
 static int main_locked(void *unused)
@@ -550,7 +557,7 @@ TEST(main_returns_while_locked, .procs = "1,2,4", .fuzz = true)
     int before = threads_before();
     for (int i = 0; i < 20; i++)
         CHECK_EQ(gort_run(main_locked, NULL), 2);
-    CHECK(test_eventually(few_threads, &before, 20));
+    CHECK(threads_end(before));
 }
 
 /* --- waiting in a blocking call at the end ----------------------------------------------------------- */

@@ -101,7 +101,13 @@ static void fill_place(struct gort__os_signal *s, void *context)
 static void on_shared(int signo, siginfo_t *info, void *context)
 {
     int saved = errno;
-    struct gort__os_signal s = {.signo = signo, .info = info, .context = context};
+    /* Field by field: clearing it would be a call of memset, which TSan looks at even here, and TSan delays signals until
+     * the stack may already be somebody else's in its eyes. */
+    struct gort__os_signal s;
+    s.signo = signo;
+    s.info = info;
+    s.context = context;
+    s.link = 0;
     s.timer = info->si_code == SI_TIMER;
     s.thread = info->si_code == SI_QUEUE && info->si_pid == getpid();
     s.value = s.timer || s.thread ? info->si_value.sival_ptr : NULL;
