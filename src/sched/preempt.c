@@ -15,7 +15,7 @@
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
  * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
- * place outside of libc. One that slept in a blocking call then is ended when it comes back.
+ * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). One that slept in a blocking call then is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
  * a thread that leaves the handler by siglongjmp still has GORT_ATT_NO_P: its next call, or signal, waits again.
