@@ -122,6 +122,9 @@ static void on_signal(const struct gort__os_signal *s)
     if (shadow)
         m = ((struct gort__shadow *)(void *)m)->m;
     bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
+    /* One without a sender is taken for the one that is missing: too many signals are queued in the system. */
+    if (m && (ours || s->blank))
+        ours |= gort__xchg(&m->signalled, false, RELAXED);
     if (!ours && m && m->chaining)
         return; /* the program's handler calls ours in turn */
     if (!ours) {
@@ -136,6 +139,12 @@ static void on_signal(const struct gort__os_signal *s)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
+static void send_to(struct gort__m *m, int tid)
+{
+    gort__store(&m->signalled, true, RELAXED);
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+}
+
 void gort__preempt_ask(struct gort__m *m, bool hurry)
 {
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
@@ -145,7 +154,7 @@ void gort__preempt_ask(struct gort__m *m, bool hurry)
         return;
     if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
         return;
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+    send_to(m, tid);
 }
 
 int gort__preempt_start(void)
@@ -217,7 +226,7 @@ static bool settled(struct gort__m *m, int64_t until)
         m->cpu_at_end = cpu + 1;
     if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
         return false;
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+    send_to(m, tid);
     return false;
 }
 
