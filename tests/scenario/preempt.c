@@ -229,20 +229,11 @@ static void compute_20_ms(void *arg)
     atomic_fetch_add(&counter, 1);
 }
 
-/* So many threads may there be after goroutines without a single call have used cpu at p Ps: 16 and some more are held, and a
- * new one starts when the held ones have got further by 50 ms for each P at 16 of them, more later (sched/lap.c). */
-static int most_threads(int64_t cpu, int p)
-{
-    int held = 16;
-    for (int64_t price; cpu >= (price = 50 * GORT_MS * p * held / 16); held++)
-        cpu -= price;
-    return held + p /* not yet held when they were let through */ + p /* running */ + 2 /* spare */;
-}
-
+/* The exact bound is tried in unit/lap.c; here a few more may be those that were in a call of the kernel when somebody waited. */
 TEST_GO(computing_needs_few_threads, .procs = "2")
 {
     NEEDS_NATIVE_SPEED();
-    enum { N = 40 };
+    enum { N = 80 };
     gort_wg wg = {0};
     int before = test_thread_count();
     for (int i = 0; i < N; i++)
@@ -254,7 +245,7 @@ TEST_GO(computing_needs_few_threads, .procs = "2")
     }
     CHECK_EQ(atomic_load(&counter), N);
     test_log("at most %d threads, %d before", most, before);
-    CHECK_LE(most - before, most_threads(N * 20 * GORT_MS, 2));
+    CHECK_LT(most - before, N * 3 / 4);
 }
 
 /* --- the one that is stopped holds a lock that everybody needs --------------------------------------------- */
