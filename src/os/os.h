@@ -83,6 +83,9 @@ int64_t gort__os_thread_cpu(int tid); /* the CPU time it has used, ns; -1: it is
 enum gort__os_task { GORT__OS_TASK_UNKNOWN, GORT__OS_TASK_RUNS, GORT__OS_TASK_SLEEPS };
 enum gort__os_task gort__os_thread_state(int tid); /* reads a file */
 uint64_t gort__os_thread_waits(int tid);           /* how often it has gone to sleep; reads a file */
+/* The CPU time that the calling thread has used, and how often it has gone to sleep. */
+void gort__os_thread_usage(int64_t *cpu, uint64_t *waits);
+/* value is lost when the kernel has no room for it (RLIMIT_SIGPENDING): then the handler is told `blank`. */
 void gort__os_thread_signal(int tid, int signo, void *value);
 /* A timer that counts the CPU time of tid and sends it signo, with value. A number >= 0, or -errno. */
 int gort__os_cpu_timer_make(int tid, int signo, void *value);
@@ -145,6 +148,7 @@ void gort__os_altstack_restore(const struct gort__os_altstack *saved);
 struct gort__os_signal {
     int signo;
     bool timer, thread; /* sent by a timer; queued for this thread or process by itself */
+    bool blank;         /* the kernel does not know who sent it */
     void *value;        /* that it was sent with */
     uintptr_t pc, sp;   /* of the interrupted code */
     uintptr_t link;     /* its link register, where the machine has one, else 0 */

@@ -7,8 +7,10 @@
  * used, not in time that has passed: on a busy machine a second may bring nobody any further, and a new one every 100 ms
  * would pile up threads. The price of a start grows with the number of Ps and of held goroutines: if each needs C of CPU time to
  * end, no more than about 16 * C / (50 ms * Ps) are held, or 16, whichever is more.
+ * It also tells who does nothing but compute: a goroutine that has run on the same P without a switch, and has not slept in
+ * the kernel in any of its laps. One lap is too short to tell it from one that computes for some milliseconds and then calls poll.
  * Invariants: (1) held_cpu only grows; (2) one start for each time the price is reached.
- * Threads: laps by each M for itself, inside; gort__fresh_may_start by any M.
+ * Threads: laps by each M for itself, inside; gort__fresh_may_start by any M; gort__lap_pure by sysmon.
  */
 #include "sched/verbs.h"
 
@@ -18,10 +20,33 @@
 
 void gort__lap_end(struct gort__m *m)
 {
-    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED)), used = cpu - m->lap_from;
+    struct gort__p *p = m->p;
+    int64_t cpu;
+    uint64_t waits;
+    if (!p)
+        return;
+    gort__os_thread_usage(&cpu, &waits);
+    int64_t used = cpu - m->lap_from;
+    bool pure = m->lap_p == p && m->lap_switches == p->switches && m->lap_waits == waits;
+    gort__store(&m->lap_pure, pure ? m->lap_pure + used : 0, RELAXED);
     m->lap_from = cpu;
     if (used > 0)
         gort__add(&gort__sched.held_cpu, used < LAP_MOST ? used : LAP_MOST, RELAXED);
+}
+
+void gort__lap_begin(struct gort__m *m)
+{
+    struct gort__p *p = m->p; /* NULL: the run is over */
+    gort__os_thread_usage(&m->lap_from, &m->lap_waits);
+    gort__store(&m->lap_p, p, RELAXED);
+    gort__store(&m->lap_switches, p ? p->switches : 0, RELAXED);
+}
+
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p)
+{
+    bool same = gort__load(&m->lap_p, RELAXED) == p &&
+                gort__load(&m->lap_switches, RELAXED) == gort__load(&p->switches, RELAXED);
+    return same ? gort__load(&m->lap_pure, RELAXED) : 0;
 }
 
 bool gort__fresh_may_start(void)

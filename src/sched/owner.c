@@ -302,6 +302,7 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     struct gort__g *g = m->g;
     struct gort__m *other = NULL;
     bool tied = false;
+    gort__lap_end(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)GORT_ATT_PREEMPT, RELAXED);
     struct gort__p *p = m->p;
@@ -327,8 +328,8 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     if (!other)
         return;
     gort__m_wake(other);
-    gort__lap_end(m);
     resume(m, g, tied);
+    gort__lap_begin(m);
     m->regaining = false;
 }
 

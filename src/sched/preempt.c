@@ -15,7 +15,7 @@
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
  * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
- * place outside of libc. One that slept in a blocking call then is ended when it comes back.
+ * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). One that slept in a blocking call then is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
  * a thread that leaves the handler by siglongjmp still has GORT_ATT_NO_P: its next call, or signal, waits again.
@@ -120,6 +120,9 @@ static void on_signal(const struct gort__os_signal *s)
     struct gort__m *self = gort__m_self(), *m = gort__m_real(self);
     bool shadow = m != self;
     bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
+    /* One without a sender is taken for the one that is missing: too many signals are queued in the system. */
+    if (m && (ours || s->blank))
+        ours |= gort__xchg(&m->signalled, false, RELAXED);
     if (!ours && m && m->chaining)
         return; /* the program's handler calls ours in turn */
     if (!ours) {
@@ -134,6 +137,12 @@ static void on_signal(const struct gort__os_signal *s)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
+static void send_to(struct gort__m *m, int tid)
+{
+    gort__store(&m->signalled, true, RELAXED);
+    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+}
+
 void gort__preempt_ask(struct gort__m *m, bool hurry)
 {
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
@@ -143,7 +152,7 @@ void gort__preempt_ask(struct gort__m *m, bool hurry)
         return;
     if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
         return;
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+    send_to(m, tid);
 }
 
 int gort__preempt_start(void)
@@ -215,7 +224,7 @@ static bool settled(struct gort__m *m, int64_t until)
         m->cpu_at_end = cpu + 1;
     if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
         return false;
-    gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
+    send_to(m, tid);
     return false;
 }
 

@@ -109,11 +109,17 @@ struct gort__m {
     bool left;          /* it slept in the kernel when the run ended; atomic */
     int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
     struct gort__still still_at_end;
-    uint32_t frozen;  /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;   /* how often the handler has let the goroutine leave libc; owned by the thread */
-    int64_t lap_from; /* its CPU clock when a goroutine of it was last held, or 0; owned by the thread */
-    bool owed;        /* lost its P and counts in sched.without_p; guarded by sched.lock */
-    bool stopped;     /* waits for the world to start; guarded by sched.lock */
+    uint32_t frozen; /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite;  /* how often the handler has let the goroutine leave libc; owned by the thread */
+    struct gort__p
+        *lap_p; /* where its goroutine went on after it was held (lap.c); atomic, written by the thread */
+    uint64_t lap_switches;    /* of that P, then; the same */
+    int64_t lap_pure;         /* CPU time until then without a sleep, ns; the same */
+    int64_t lap_from;         /* its CPU clock then, or when it was last asked to stop; owned by the thread */
+    uint64_t lap_waits;       /* how often it had gone to sleep; owned by the thread */
+    bool signalled;           /* our signal was sent to it and has not come yet; atomic */
+    bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
+    bool stopped;             /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
     struct gort__m *link;     /* in sched.idle_ms, sched.wanted_ms, ...; guarded by sched.lock */
     struct gort__m *all_next; /* in sched.all_ms or sched.plain_ms; guarded by sched.lock */
@@ -391,7 +397,10 @@ struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
 /* lap.c. */
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
-void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held */
+void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held, or at least was asked to stop */
+void gort__lap_begin(struct gort__m *m); /* it was held, and goes on */
+/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. */
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p);
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8

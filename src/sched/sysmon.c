@@ -9,7 +9,7 @@
  *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
  *                                                            a CPU, that costs a change of hands
  *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
- *                                                            has not slept since the slice began
+ *                                                            has not slept in this slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
  * most while somebody waits. While no P goes on it also sees to timers and fds, and to timers that are long overdue
@@ -38,7 +38,9 @@
 #define TIMER_LATE   (200 * US)
 #define ASK_AGAIN    (10 * MS)
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
-#define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep makes a hog */
+#define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
+#define HOG_PROVEN   (20 * MS)          /* and so much together with former slices, make a hog */
+#define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -128,21 +130,26 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 }
 
 /*
- * The thread has done nothing but compute since it was first seen to run for long. It must have got the CPU for that: one
- * that waited for it all the time has not slept either, and may be about to make a call that a signal would cut short.
+ * The thread has done nothing but compute since it was first seen to run for long, and so it did before (lap.c). It must have
+ * got the CPU for that: one that waited for it all the time has not slept either, and may be about to make a call that a
+ * signal would cut short. So may a hog, too: nobody can know; but the longer it has only computed the less likely is it that it
+ * makes such a call in the very microseconds between this look and the signal.
  */
-static bool pure_hog(struct gort__watch *w, struct gort__m *m)
+static bool pure_hog(struct gort__p *p, struct gort__m *m)
 {
+    struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
+    int64_t from = gort__os_now(), cpu = gort__os_thread_cpu(tid);
     uint64_t waits = gort__os_thread_waits(tid);
-    int64_t cpu = gort__os_thread_cpu(tid);
     if (!w->measured || waits != w->waits) {
         w->waits = waits;
         w->computed_at = cpu;
         w->measured = true;
         return false;
     }
-    return waits != UINT64_MAX && cpu - w->computed_at >= HOG_CPU;
+    int64_t computed = cpu - w->computed_at;
+    return waits != UINT64_MAX && computed >= HOG_CPU && computed + gort__lap_pure(m, p) >= HOG_PROVEN &&
+           gort__os_now() - from < HOG_LOOK;
 }
 
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
@@ -152,7 +159,7 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
         return false;
     if (w->asked)
         gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
-    bool hurry = pure_hog(w, m);
+    bool hurry = pure_hog(p, m);
     w->asked = hurry ? now : now - ASK_AGAIN + TICK_WAITING;
     gort__store(&m->preempt_slice, w->slice, RELAXED);
     gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */

@@ -18,6 +18,7 @@
 #pragma weak gort__attend
 #pragma weak gort__entry_thread_ends
 #pragma weak gort__os_at_thread_end
+#pragma weak gort__lap_begin
 #pragma weak gort__lap_end
 #pragma weak gort__preempt_ask
 #pragma weak gort__preempt_thread

@@ -140,9 +140,19 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return 0;
 }
 void gort__timer_watch(void) {}
+void gort__lap_begin(struct gort__m *m)
+{
+    (void)m;
+}
 void gort__lap_end(struct gort__m *m)
 {
     (void)m;
+}
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p)
+{
+    (void)m;
+    (void)p;
+    return 0;
 }
 void gort__g_cache_flush(struct gort__p *p)
 {

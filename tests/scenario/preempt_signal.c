@@ -5,10 +5,12 @@
  */
 #include "hogs.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static atomic_long counter;
 static atomic_bool stop;
@@ -242,6 +244,84 @@ TEST_GO(the_signal_in_a_plain_thread, .procs = "1,2")
     compute_until_counted(3);
     atomic_store(&stop, true);
     pthread_join(t, NULL);
+}
+
+/* --- several who send it ---------------------------------------------------------------------------------------- */
+
+static void *stop_the_world(void *unused)
+{
+    while (!atomic_load(&stop)) {
+        if (gort_world_stop() == 0)
+            CHECK_EQ(gort_world_start(), 0);
+        usleep(300);
+    }
+    return unused;
+}
+
+static int hogs_and_stoppers(void *unused)
+{
+    pthread_t t;
+    (void)unused;
+    atomic_store(&stop, false);
+    CHECK_EQ(pthread_create(&t, NULL, stop_the_world, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_go(hog, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    for (int64_t until = gort_in(200 * GORT_MS); gort_now() < until;) {
+        compute(2 * GORT_MS);
+        gort_sleep(100 * GORT_US);
+    }
+    atomic_store(&stop, true);
+    CHECK_EQ(pthread_join(t, NULL), 0);
+    return 9;
+}
+
+/* sysmon, a stop of the world and the end of the run direct it at the same threads; its default is to kill. */
+TEST(preempted_and_stopped_at_a_time, .procs = "1,2,4")
+{
+    CHECK(has_default(SIGUSR2));
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(gort_run_with(&(gort_config){.signal = SIGUSR2}, hogs_and_stoppers, NULL), 9);
+}
+
+/* The kernel has no room to note who sent what: it comes as if from nobody. */
+TEST(no_room_for_queued_signals, .procs = "1,2", .env = "GORT_SIGNAL=USR2")
+{
+    struct rlimit none = {0, 0};
+    CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+    CHECK_EQ(gort_run(hogs_and_stoppers, NULL), 9);
+    atomic_store(&stop, false);
+    CHECK_EQ(gort_run(preempt_a_while, NULL), 7);
+}
+
+/* --- calls that no signal may cut short ------------------------------------------------------------------------- */
+
+static atomic_int calls;
+
+/* Computes for as long as a slice takes when others wait, then makes a call that SA_RESTART does not cover. */
+static void compute_and_poll(void *unused)
+{
+    uint64_t seed = test_seed();
+    (void)unused;
+    while (!atomic_load(&stop)) {
+        compute((int64_t)(1500 + test_random(&seed) % 2000) * GORT_US);
+        CHECK_EQ(poll(NULL, 0, 1), 0);
+        atomic_fetch_add(&calls, 1);
+    }
+}
+
+TEST_GO(calls_after_computing_are_not_cut_short, .procs = "1,2")
+{
+    NEEDS_NATIVE_SPEED();
+    gort_wg wg = {0};
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(gort_wg_go(&wg, compute_and_poll, NULL), 0);
+    CHECK_EQ(gort_go(tick, NULL), 0);
+    for (int64_t until = gort_in(1500 * GORT_MS); gort_now() < until;)
+        gort_sleep(200 * GORT_US);
+    atomic_store(&stop, true);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    test_log("%d calls", atomic_load(&calls));
 }
 
 /* --- a storm of other signals ---------------------------------------------------------------------------------- */

@@ -110,6 +110,7 @@ static void on_shared(int signo, siginfo_t *info, void *context)
     s.link = 0;
     s.timer = info->si_code == SI_TIMER;
     s.thread = info->si_code == SI_QUEUE && info->si_pid == getpid();
+    s.blank = info->si_code == SI_USER && info->si_pid == 0;
     s.value = s.timer || s.thread ? info->si_value.sival_ptr : NULL;
     fill_place(&s, context);
     gort__load(&shared.fn, ACQUIRE)(&s); /* pairs with gort__os_signal_share */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +87,20 @@ uint64_t gort__os_thread_waits(int tid)
                 n = n * 10 + (uint64_t)(*at - '0');
     errno = saved;
     return at ? n : UINT64_MAX;
+}
+
+void gort__os_thread_usage(int64_t *cpu, uint64_t *waits)
+{
+    struct rusage used;
+    int saved = errno;
+    *cpu = 0;
+    *waits = UINT64_MAX;
+    if (getrusage(RUSAGE_THREAD, &used) == 0) {
+        *cpu = (int64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND +
+               (int64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+        *waits = (uint64_t)used.ru_nvcsw;
+    }
+    errno = saved;
 }
 
 int gort__os_cpu_timer_make(int tid, int signo, void *value)
