@@ -39,7 +39,7 @@
 #define ASK_AGAIN    (10 * MS)
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
-#define HOG_PROVEN   (20 * MS)          /* and so much together with former slices, make a hog */
+#define HOG_PROVEN   (2 * MS)           /* and so much together with former slices, make a hog */
 #define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
 
 static struct {
