@@ -38,6 +38,7 @@
 #pragma weak gort__poll_close
 #pragma weak gort__slab_carve
 #pragma weak gort__slab_destroy
+#pragma weak gort__stack_class
 #pragma weak gort__stack_destroy
 #pragma weak gort__stack_get
 #pragma weak gort__stack_init
