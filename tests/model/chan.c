@@ -76,9 +76,9 @@ _Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];
 static struct gort__p ps[TS];
 static struct gort__g gs[TS];
-static struct {
+static union {
     struct gort_chan ch;
-    char buffer[64];
+    char room[sizeof(struct gort_chan) + 64]; /* with a buffer */
 } chans[CHS];
 static struct {
     struct gort__lock alarm_lock; /* of the heap of timers */
