@@ -29,11 +29,6 @@ struct gort__block_call {
     intptr_t result;
 };
 
-static bool is_shadow(const struct gort__m *m)
-{
-    return gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW;
-}
-
 /* The M has something to come back to: no deadlock meanwhile. */
 static void owe(struct gort__m *m)
 {
@@ -89,16 +84,16 @@ void gort_block_enter(void)
     struct gort__m *m = gort__m_self();
     if (!m)
         return;
-    if (is_shadow(m)) {
-        gort__m_real(m)->block_depth++;
+    uint32_t bits = gort__load(&m->attention, RELAXED);
+    if (GORT_UNLIKELY(bits & GORT_ATT_SHADOW)) {
+        gort__m_of_shadow(m)->block_depth++;
         return;
     }
-    struct gort__g *g = m->g;
-    if (g->flags & GORT_G_THREAD) {
+    if (GORT_UNLIKELY(m->g->flags & GORT_G_THREAD)) {
         m->block_depth++;
         return;
     }
-    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)) { /* its P is gone, too */
+    if (GORT_UNLIKELY(bits & GORT_ATT_ENDED)) { /* its P is gone, too */
         enter_slow();
         return;
     }
@@ -170,12 +165,12 @@ void gort_block_leave(void)
     struct gort__m *m = gort__m_self();
     if (!m)
         return;
-    if (!is_shadow(m)) {
+    if (GORT_UNLIKELY(!(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))) {
         leave_surfaced(m);
         return;
     }
-    m = gort__m_real(m);
-    if (m->block_depth) {
+    m = gort__m_of_shadow(m);
+    if (GORT_UNLIKELY(m->block_depth)) {
         m->block_depth--;
         return;
     }

@@ -45,7 +45,7 @@ static void prepare(struct gort__m *m)
     gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
     gort__store(&m->timer, -1, RELAXED);
     gort__store(&m->block_seq, 0, RELAXED);
-    m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL, m};
+    m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL};
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
     m->g0.state = GORT_G_RUNNING;

@@ -59,8 +59,7 @@ struct gort__shadow {
     uint32_t inside, attention; /* attention is GORT_ATT_SHADOW: every call takes the slow way in */
     struct gort__g *g;          /* g0: the caller counts as a plain thread */
     struct gort__p *p;          /* NULL */
-    struct gort__m *m;          /* whose stand-in it is */
-} GORT_ALIGNED_LINE;            /* as an M */
+} GORT_ALIGNED_LINE;            /* as an M, in which it lies */
 
 /* Since when a thread's CPU clock stands still (sysmon.c). All zero: nobody has looked. */
 struct gort__still {
@@ -278,11 +277,17 @@ static inline struct gort__m *gort__m_self(void)
     return gort__arch_self();
 }
 
+/* The M whose stand-in `shadow` is. */
+static inline struct gort__m *gort__m_of_shadow(struct gort__m *shadow)
+{
+    return (struct gort__m *)(void *)((char *)shadow - offsetof(struct gort__m, shadow));
+}
+
 /* m, or the M whose stand-in it is in an announced blocking call (block.c). NULL: NULL. */
 static inline struct gort__m *gort__m_real(struct gort__m *m)
 {
     if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = ((struct gort__shadow *)(void *)m)->m;
+        m = gort__m_of_shadow(m);
     return m;
 }
 
