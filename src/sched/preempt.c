@@ -115,14 +115,16 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
 }
 
+#define BLANK_FOR INT64_C(10000000000) /* ns */
+
 static void on_signal(const struct gort__os_signal *s)
 {
     struct gort__m *self = gort__m_self(), *m = gort__m_real(self);
     bool shadow = m != self;
     bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
-    /* One without a sender is taken for the one that is missing: too many signals are queued in the system. */
-    if (m && (ours || s->blank))
-        ours |= gort__xchg(&m->signalled, false, RELAXED);
+    /* When too many signals are queued, one without a sender is taken for ours for a while after we sent one. */
+    int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;
+    ours |= sent && gort__os_now() - sent < BLANK_FOR;
     if (!ours && m && m->chaining)
         return; /* the program's handler calls ours in turn */
     if (!ours) {
@@ -139,7 +141,7 @@ static void on_signal(const struct gort__os_signal *s)
 
 static void send_to(struct gort__m *m, int tid)
 {
-    gort__store(&m->signalled, true, RELAXED);
+    gort__store(&m->signalled, gort__os_now(), RELAXED);
     gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
 }
 

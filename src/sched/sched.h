@@ -116,7 +116,7 @@ struct gort__m {
     int64_t lap_pure;         /* CPU time until then without a sleep, ns; the same */
     int64_t lap_from;         /* its CPU clock then, or when it was last asked to stop; owned by the thread */
     uint64_t lap_waits;       /* how often it had gone to sleep; owned by the thread */
-    bool signalled;           /* our signal was sent to it and has not come yet; atomic */
+    int64_t signalled;        /* when our signal was last sent to it, 0: never; atomic */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */

@@ -298,13 +298,14 @@ TEST(no_room_for_queued_signals, .procs = "1,2", .env = "GORT_SIGNAL=USR2")
 
 static atomic_int calls;
 
-/* Computes for as long as a slice takes when others wait, then makes a call that SA_RESTART does not cover. */
+/* Computes for about as long as a slice takes when others wait, but for less than makes a hog, then makes a call that SA_RESTART
+ * does not cover. */
 static void compute_and_poll(void *unused)
 {
     uint64_t seed = test_seed();
     (void)unused;
     while (!atomic_load(&stop)) {
-        compute((int64_t)(1500 + test_random(&seed) % 2000) * GORT_US);
+        compute((int64_t)(600 + test_random(&seed) % 1000) * GORT_US);
         CHECK_EQ(poll(NULL, 0, 1), 0);
         atomic_fetch_add(&calls, 1);
     }
