@@ -216,10 +216,12 @@ TEST(bad_configurations_are_refused)
 
 static atomic_int arrived;
 
-static void meet(void *number)
+/* Seven do, each on a thread of its own; main counts the threads and lets them go. */
+static void meet(void *unused)
 {
+    (void)unused;
     atomic_fetch_add(&arrived, 1);
-    while (atomic_load(&arrived) < (int)(intptr_t)number)
+    while (atomic_load(&arrived) < 9)
         sched_yield();
 }
 
@@ -230,11 +232,12 @@ TEST_GO(idle_threads_end, .procs = "8", .env = "GORT_DEBUG=idle=50")
         gort_wg wg = {0};
         atomic_store(&arrived, 0);
         for (int i = 0; i < 7; i++)
-            CHECK_EQ(gort_wg_go(&wg, meet, (void *)8), 0);
-        meet((void *)8);
+            CHECK_EQ(gort_wg_go(&wg, meet, NULL), 0);
+        while (atomic_load(&arrived) < 7)
+            sched_yield();
+        CHECK_GE(test_thread_count(), before + 8);
+        atomic_store(&arrived, 9);
         gort_wg_wait(&wg);
-        if (round == 0)
-            CHECK_GE(test_thread_count(), before + 8);
         int few = before + 2; /* this goroutine's, and perhaps one that looks for work */
         CHECK(test_eventually(at_most, &few, 30));
     }
