@@ -56,7 +56,7 @@ static struct gort__g *steal(struct gort__m *m)
             struct gort__p *victim = gort__load(&gort__sched.ps[i], ACQUIRE); /* pairs with proc.c */
             if (victim == m->p)
                 continue;
-            if (GORT_UNLIKELY(gort__sched.fuzz))
+            if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
                 gort__fuzz_point(m);
             if (gort__m_wanted(m))
                 return NULL;

@@ -41,7 +41,7 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
 
 void gort__ready(struct gort__m *m, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(gort__sched.fuzz) && m)
+    if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)) && m)
         gort__fuzz_point(m);
     if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & GORT_G_THREAD)) {
         gort__m_wake(g->m);

@@ -131,7 +131,7 @@ static int start(void)
     s->gs.object = sizeof(struct gort__g);
     s->ids = 1;
     gort__block_init();
-    s->fuzz = s->conf.fuzz;
+    gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();

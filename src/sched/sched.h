@@ -202,7 +202,7 @@ struct gort__sched {
     /* Read at every wake-up, written when Ps or Ms come and go: idle.c. */
     uint32_t idle_count GORT_ALIGNED_LINE; /* Ps in idle_ps; atomic, written under lock */
     uint32_t spinning;                     /* Ms that look for work; atomic */
-    uint32_t fuzz;                         /* schedule fuzzing is on; set before the run */
+    uint32_t fuzz;                         /* schedule fuzzing is on; atomic, set before the run */
     bool scarce;                           /* there was no memory for a new record; atomic */
     bool sysmon_on;                        /* it has a thread; written by the keeper under lock */
     uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */

@@ -54,7 +54,7 @@ static bool chores_wait(struct gort__p *p)
 static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
     p->turn = FAIR_EVERY;
-    if (GORT_UNLIKELY(gort__sched.fuzz))
+    if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
     if (chores && chores_wait(p))
         return &gort__chore;
@@ -133,7 +133,7 @@ static inline struct gort__m *arrive(void)
     if (commit) {
         struct gort__g *prev = m->prev;
         m->commit = NULL;
-        if (GORT_UNLIKELY(gort__sched.fuzz))
+        if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
             gort__fuzz_point(m);
         GORT_TSAN_IGNORE_BEGIN(); /* it is prev's last act */
         bool waits = commit(prev, m->commit_arg);

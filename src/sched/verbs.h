@@ -129,7 +129,7 @@ static inline bool gort__claim(struct gort__g *g)
 void gort__fuzz_here(void);
 static inline void gort__fuzz_unlock(void)
 {
-    if (GORT_UNLIKELY(gort__sched.fuzz))
+    if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         gort__fuzz_here();
 }
 
