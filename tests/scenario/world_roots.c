@@ -166,11 +166,13 @@ TEST_GO(roots_show_every_number, .procs = "1,2,4")
         for (int i = 0; i < NUMBERS; i++)
             atomic_store(&found[i], 0);
         gort_sleep(round * 100 * GORT_US);
+        gort_preempt_off(); /* at one P they do not run before the stop */
         start_with_numbers();
         __asm__ volatile("" : "+r"(own));
         CHECK_EQ(gort_world_stop(), 0);
         CHECK_EQ(gort_world_roots(look_for_numbers, NULL), 0);
         CHECK_EQ(gort_world_start(), 0);
+        gort_preempt_on();
         __asm__ volatile("" : "+r"(own));
         for (int i = 0; i < NUMBERS; i++)
             if (i < UNSTARTED || i > COPIED || gort_maxprocs(0) == 1) /* else another P may have run them */
