@@ -125,7 +125,8 @@ TEST_GO(a_chain_that_starts_itself_lets_others_run, .procs = "1", .fuzz = true)
             CHECK_LT(waited, 1000);
         sum_of_waits += waited;
     }
-    CHECK_GT(sum_of_waits, 0); /* there was something to let others run between */
+    if (gort_maxprocs(0) == 1)     /* else the chain may be on a P whose thread gets no CPU meanwhile */
+        CHECK_GT(sum_of_waits, 0); /* there was something to let others run between */
     atomic_store(&stop, true);
 }
 
