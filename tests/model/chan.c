@@ -61,6 +61,7 @@ static void switch_stack(void);
 #undef commit_unlock
 #include "sync/chan.c"
 #include "sync/select.c"
+#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;
@@ -193,30 +194,6 @@ void gort__alloc_free(void *object, size_t size)
             return;
         }
     model_fail("what is freed is no channel");
-}
-void gort__lock_slow(struct gort__lock *l)
-{
-    uint32_t free_word;
-    do {
-        model_await(&l->word, 0);
-        free_word = 0;
-    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
-}
-void gort__lock_wake(struct gort__lock *l)
-{
-    model_fail("nobody sleeps on lock %p", (void *)l);
-}
-void gort__lock_rank_take(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__lock_rank_drop(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
-{
-    (void)g, (void)to;
 }
 
 /* --- the threads ------------------------------------------------------------------------------- */

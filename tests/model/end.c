@@ -258,16 +258,6 @@ static const struct model calling_asleep = CASE(one_calls_asleep, NULL);
 static const struct model blocking = CASE(one_announces, NULL);
 static const struct model plain_calling = CASE(plain_calls, plain);
 
-static void check(struct model m, const char *name, int tso, int weak)
-{
-    m.preemptions = tso;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.preemptions = weak;
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 TEST(end_computing, .timeout = 180)
 {
     check(computing, "one that computes", 3, 2);
@@ -291,24 +281,18 @@ TEST(end_plain, .timeout = 180)
 
 /* --- mutations -------------------------------------------------------------------------------- */
 
-static void mutant(struct model m, const char *name, struct model_mutation mutation)
-{
-    m.preemptions = 2;
-    model_catch_at(&m, name, mutation);
-}
-
 TEST(mutation_barrier)
 {
-    mutant(calling, "no membarrier",
+    mutant(calling, "no membarrier", MODEL_TSO, 2,
            (struct model_mutation){"membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL});
 }
 TEST(mutation_mark)
 {
-    mutant(calling_asleep, "nobody is told",
+    mutant(calling_asleep, "nobody is told", MODEL_TSO, 2,
            (struct model_mutation){"end_threads", MODEL_OP_OR, MODEL_SKIPPED, NULL});
 }
 TEST(mutation_plain)
 {
-    mutant(plain_calling, "plain threads are not waited for",
+    mutant(plain_calling, "plain threads are not waited for", MODEL_TSO, 2,
            (struct model_mutation){"send_away_plain", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
 }

@@ -21,6 +21,7 @@
 
 #include "io/wait.c"
 #include "io/fd.c"
+#include "model/locks.h"
 
 #define FD 3
 
@@ -58,26 +59,6 @@ int gort__os_poll_del(int poller, int fd)
     return 0;
 }
 void gort__os_thread_yield(void) {}
-void gort__lock_slow(struct gort__lock *l)
-{
-    uint32_t free_word;
-    do {
-        model_await(&l->word, 0);
-        free_word = 0;
-    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
-}
-void gort__lock_wake(struct gort__lock *l)
-{
-    model_fail("nobody sleeps on lock %p", (void *)l);
-}
-void gort__lock_rank_take(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__lock_rank_drop(enum gort__rank rank)
-{
-    (void)rank;
-}
 int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call)
 {
     (void)m, (void)deadline, (void)stubborn, (void)call;

@@ -54,6 +54,7 @@
 #include "sched/park.c"
 #include "sched/netpoll.c"
 #include "sched/duty.c"
+#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;
@@ -157,30 +158,6 @@ struct gort__g *gort__pick_local(struct gort__p *p) /* but for the turns of fair
 {
     struct gort__g *g = gort__runq_get_next(&p->runq);
     return g ? g : gort__runq_get(&p->runq);
-}
-void gort__lock_slow(struct gort__lock *l)
-{
-    uint32_t free_word;
-    do {
-        model_await(&l->word, 0);
-        free_word = 0;
-    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
-}
-void gort__lock_wake(struct gort__lock *l)
-{
-    model_fail("nobody sleeps on lock %p", (void *)l);
-}
-void gort__lock_rank_take(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__lock_rank_drop(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
-{
-    (void)g, (void)to;
 }
 int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
 {

@@ -124,19 +124,6 @@ static const struct model preempted = CASE(signals, computes, asks);
 static const struct model preempted_taken = CASE(signals, computes, asks_and_takes);
 static const struct model left_by_jump = CASE(signals, computes_and_jumps, asks);
 
-static void check(struct model m, const char *name, int tso, int weak)
-{
-    m.preemptions = tso;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.preemptions = weak;
-    m.memory = MODEL_WEAK;
-    if (weak)
-        model_check(&m, name);
-    CHECK(met.acted && met.refused && met.granted);
-    CHECK(!m.timeouts || met.jumped);
-}
-
 TEST(unannounced_call, .timeout = 180)
 {
     check(unannounced, "an unannounced call", 3, 2);
@@ -179,14 +166,6 @@ TEST(handler_left, .timeout = 180)
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */
-
-static void mutant(struct model m, const char *name, enum model_memory_kind memory, int preemptions,
-                   struct model_mutation mutation)
-{
-    m.memory = memory;
-    m.preemptions = preemptions;
-    model_catch_at(&m, name, mutation);
-}
 
 TEST(mutation_barrier)
 {

@@ -58,6 +58,7 @@ static void self_set(void *self);
 #include "sched/preempt.c"
 #include "sched/world.c"
 #include "sched/sysmon.c"
+#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;
@@ -188,30 +189,6 @@ struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct 
 struct gort__m *gort__yield(struct gort__m *m)
 {
     return m;
-}
-void gort__lock_slow(struct gort__lock *l)
-{
-    uint32_t free_word;
-    do {
-        model_await(&l->word, 0);
-        free_word = 0;
-    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
-}
-void gort__lock_wake(struct gort__lock *l)
-{
-    model_fail("nobody sleeps on lock %p", (void *)l);
-}
-void gort__lock_rank_take(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__lock_rank_drop(enum gort__rank rank)
-{
-    (void)rank;
-}
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
-{
-    (void)g, (void)to;
 }
 /* In our handler a signal handler of the program may end the sleep, and jump out of both. */
 int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
@@ -608,6 +585,26 @@ static GORT_UNUSED void ps_in_order(void)
         MODEL_ASSERT(!ms[i].waiting);
     }
     MODEL_ASSERT(!s->queue.n && !s->held.n && !s->lock.word && !(s->world_word & 1) && !s->world_busy);
+}
+
+/* --- exploring -------------------------------------------------------------------------------- */
+
+static inline void check(struct model m, const char *name, int tso, int weak)
+{
+    m.preemptions = tso;
+    m.memory = MODEL_TSO;
+    model_check(&m, name);
+    m.preemptions = weak;
+    m.memory = MODEL_WEAK;
+    model_check(&m, name);
+}
+
+static inline void mutant(struct model m, const char *name, enum model_memory_kind memory, int preemptions,
+                          struct model_mutation mutation)
+{
+    m.memory = memory;
+    m.preemptions = preemptions;
+    model_catch_at(&m, name, mutation);
 }
 
 #endif

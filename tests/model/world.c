@@ -172,15 +172,6 @@ static const struct model fewer = {.setup = two,
                                    .handler = on_model_signal};
 
 /* A third M may be needed: without it (made) those executions are cut. */
-static void check(struct model m, const char *name, int tso, int weak)
-{
-    m.preemptions = tso;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.preemptions = weak;
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
 static void check_made(struct model m, const char *name, int tso)
 {
     check(m, name, getenv("MODEL_DEEP") ? 2 : tso, 1);
@@ -223,14 +214,6 @@ TEST(fewer_procs, .timeout = 180)
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */
-
-static void mutant(struct model m, const char *name, enum model_memory_kind memory, int preemptions,
-                   struct model_mutation mutation)
-{
-    m.memory = memory;
-    m.preemptions = preemptions;
-    model_catch_at(&m, name, mutation);
-}
 
 TEST(mutation_barrier)
 {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * locks.h - stand-ins that all models share: the slow halves of locks, and the checks of debug builds.
+ *
+ * Who finds a lock taken waits until it is free, so nobody ever sleeps on one. Ranks and edges are checked elsewhere.
+ */
+#ifndef MODEL_LOCKS_H
+#define MODEL_LOCKS_H
+
+#include "base/rank.h"
+#include "mem/lock.h"
+#include "model/engine/explore.h"
+#include "sched/g.h"
+
+void gort__lock_slow(struct gort__lock *l)
+{
+    uint32_t free_word;
+    do {
+        model_await(&l->word, 0);
+        free_word = 0;
+    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
+}
+void gort__lock_wake(struct gort__lock *l)
+{
+    model_fail("nobody sleeps on lock %p", (void *)l);
+}
+void gort__lock_rank_take(enum gort__rank rank)
+{
+    (void)rank;
+}
+void gort__lock_rank_drop(enum gort__rank rank)
+{
+    (void)rank;
+}
+void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
+{
+    (void)g, (void)to;
+}
+
+#endif
