@@ -294,39 +294,6 @@ TEST(no_room_for_queued_signals, .procs = "1,2", .env = "GORT_SIGNAL=USR2")
     CHECK_EQ(gort_run(preempt_a_while, NULL), 7);
 }
 
-/* --- calls that no signal may cut short ------------------------------------------------------------------------- */
-
-static atomic_int calls;
-
-/* Computes for about as long as a slice takes when others wait, but for less than makes a hog, then makes a call that SA_RESTART
- * does not cover. */
-static void compute_and_poll(void *unused)
-{
-    uint64_t seed = test_seed();
-    (void)unused;
-    while (!atomic_load(&stop)) {
-        compute((int64_t)(600 + test_random(&seed) % 1000) * GORT_US);
-        CHECK_EQ(poll(NULL, 0, 1), 0);
-        atomic_fetch_add(&calls, 1);
-    }
-}
-
-TEST_GO(calls_after_computing_are_not_cut_short, .procs = "1,2")
-{
-    NEEDS_NATIVE_SPEED();
-    if (UNDER_TSAN)
-        SKIP("TSan keeps signals back until a call");
-    gort_wg wg = {0};
-    for (int i = 0; i < 3; i++)
-        CHECK_EQ(gort_wg_go(&wg, compute_and_poll, NULL), 0);
-    CHECK_EQ(gort_go(tick, NULL), 0);
-    for (int64_t until = gort_in(1500 * GORT_MS); gort_now() < until;)
-        gort_sleep(200 * GORT_US);
-    atomic_store(&stop, true);
-    CHECK_EQ(gort_wg_wait(&wg), 0);
-    test_log("%d calls", atomic_load(&calls));
-}
-
 /* --- a storm of other signals ---------------------------------------------------------------------------------- */
 
 static void *storm(void *unused)
