@@ -18,7 +18,7 @@
  * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). One that slept in a blocking call then is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
- * a thread that leaves the handler by siglongjmp still has GORT_ATT_NO_P: its next call, or signal, waits again.
+ * no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
  * Threads: the handler by each M for itself.
  */
 #include "base/fatal.h"
@@ -67,14 +67,6 @@ static uint32_t wanted(struct gort__m *m, bool shadow)
 
 static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal *s)
 {
-    uintptr_t record = (uintptr_t)m;
-    if (m->in_handler) {
-        if (s->sp < record && s->sp >= record - GORT_ALTSTACK)
-            return;            /* it waits there already */
-        m->in_handler = false; /* a user's handler left ours */
-        gort__store(&m->still, NULL, RELAXED);
-        gort__store(&m->inside, 0, RELEASE); /* pairs with gort__p_take_away */
-    }
     if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) || gort__load(&m->adrift, RELAXED))
         return; /* its exit looks */
     uint32_t bits = wanted(m, shadow);

@@ -138,9 +138,10 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
         action.sa_sigaction = on_shared;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
         /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could leave ours
-         * half-way with siglongjmp. Faults are not masked. */
+         * half-way with siglongjmp, and a lock of ours locked. What only the code itself causes is not masked: the kernel
+         * ends a process for a masked fault without a word, and a sandbox answers system calls in its SIGSYS handler. */
         sigfillset(&action.sa_mask);
-        static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+        static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
             sigdelset(&action.sa_mask, faults[i]);
         if (!look(signo, former)) {
