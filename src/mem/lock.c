@@ -3,10 +3,18 @@
  * lock.c - the runtime's own lock: the slow half, and the check of ranks.
  *
  * Why: critical sections here are some ten instructions, so a waiter first spins (when there is
- * more than one CPU to run the holder), then sleeps on the word.
- * Invariants: (1) a thread sleeps only after it has set the word to 2; (2) whoever takes the word
- * from 2 to 0 wakes one sleeper; (3) a woken sleeper takes the lock with 2, because it cannot know
- * whether it was the only one.
+ * more than one CPU to run the holder), then sleeps on the word. Dropping is far more frequent than sleeping, so the fence
+ * between "the word is free" and "does anybody sleep?" is the sleeper's to pay:
+ *
+ *     drop:   word = 0                               sleeper:  sleepers++
+ *             (nothing but program order)                      heavy fence
+ *             sleepers != 0?  wake one                         sleep if word is 1
+ *
+ * If the drop misses the count, its store came before the fence: the sleeper, or the kernel for it, sees the free word. If it
+ * sees the count it wakes; the kernel looks at the word and queues the sleeper in one step, so the wake comes after that.
+ * The counts stand beside the locks, by a hash of the address: a lock may be gone once it is free.
+ * Invariants: (1) a thread sleeps only while it is counted, in total and for its lock; (2) who drops a lock while
+ * somebody is counted for it wakes one; (3) a woken sleeper that finds the lock taken again sleeps again, still counted.
  * Ranks: bit r of the thread's word is set while a lock of rank r is held. Taking is legal while no
  * bit at or above r is set; channels may be taken several at a time (in address order, see select).
  */
@@ -18,12 +26,33 @@
 
 /* A waiter looks rarely: while it waits the holder comes by many times with the line in its cache, and two threads that
  * hammer one channel make twice as many operations as with a look after each pause. */
-#define SPINS  5
+#ifndef GORT_LOCK_SPINS
+#define GORT_LOCK_SPINS 5
+#endif
 #define PAUSES 40
+
+#define NAP 10000000 /* ns */
+
+uint32_t gort__lock_sleepers;
+
+#define COUNTS 64 /* a power of two */
+
+static uint32_t counts[COUNTS]; /* atomic */
+
+static uint32_t *counted(const struct gort__lock *l)
+{
+    return &counts[((uintptr_t)l * UINT64_C(0x9e3779b97f4a7c15)) >> 58 & (COUNTS - 1)];
+}
+
+/* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
+static int64_t patience(void)
+{
+    return gort__load(&gort__os_light_is_full, RELAXED) ? gort__os_now() + NAP : INT64_MAX;
+}
 
 void gort__lock_slow(struct gort__lock *l)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < GORT_LOCK_SPINS; i++) {
         uint32_t free_word = 0;
         for (int k = 0; k < PAUSES; k++)
             gort__arch_pause();
@@ -31,13 +60,22 @@ void gort__lock_slow(struct gort__lock *l)
             gort__cas(&l->word, &free_word, 1, ACQUIRE)) /* pairs with gort__lock_drop */
             return;
     }
-    while (gort__xchg(&l->word, 2, ACQUIRE) != 0) /* pairs with gort__lock_drop */
-        gort__os_futex_wait(&l->word, 2, INT64_MAX);
+    uint32_t free_word = 0, *here = counted(l);
+    gort__add(here, 1, RELAXED);
+    gort__add(&gort__lock_sleepers, 1, RELAXED);
+    gort__os_fence_heavy();                                /* pairs with gort__lock_drop */
+    while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) { /* pairs with gort__lock_drop */
+        gort__os_futex_wait(&l->word, 1, patience());
+        free_word = 0;
+    }
+    gort__sub(&gort__lock_sleepers, 1, RELAXED);
+    gort__sub(here, 1, RELAXED);
 }
 
 void gort__lock_wake(struct gort__lock *l)
 {
-    gort__os_futex_wake(&l->word, 1);
+    if (gort__load(counted(l), RELAXED))
+        gort__os_futex_wake(&l->word, 1);
 }
 
 bool (*gort__lock_exposed)(void);

@@ -3,7 +3,8 @@
  * lock.h - the runtime's own lock: one word, a short spin, then a futex.
  *
  * Why not pthread_mutex: ours is 4 bytes, zero-valid, may be released by another goroutine's commit
- * function, and its rank is checked in debug builds.
+ * function, its rank is checked in debug builds, and it is dropped by a plain store: sleepers are counted beside the
+ * locks, and it is they who pay for the fence (lock.c).
  * Threads: any; never in a signal handler. Holders run no user code and never park.
  */
 #ifndef GORT_SRC_MEM_LOCK_H
@@ -11,10 +12,14 @@
 
 #include "base/atomic.h"
 #include "base/rank.h"
+#include "os/fence.h"
 
 struct gort__lock {
-    uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
+    uint32_t word; /* 0 free, 1 held */
 };
+
+/* Threads that sleep on any lock. */
+extern uint32_t gort__lock_sleepers GORT_HIDDEN; /* atomic */
 
 /* In builds with checks: asked at every lock whether the thread may be stopped by a signal now. Set once by sched. */
 extern bool (*gort__lock_exposed)(void) GORT_HIDDEN;
@@ -47,7 +52,9 @@ static inline void gort__lock_drop(struct gort__lock *l, enum gort__rank rank)
 {
     if (GORT_CHECKS)
         gort__lock_rank_drop(rank);
-    if (GORT_UNLIKELY(gort__xchg(&l->word, 0, RELEASE) == 2)) /* pairs with gort__lock_take */
+    gort__store(&l->word, 0, RELEASE); /* pairs with gort__lock_take; the last touch: it may be gone now */
+    gort__os_fence_light();            /* pairs with gort__lock_slow */
+    if (GORT_UNLIKELY(gort__load(&gort__lock_sleepers, RELAXED)))
         gort__lock_wake(l);
 }
 

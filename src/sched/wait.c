@@ -33,7 +33,7 @@ void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
         q->first->prev = w;
     else
         q->last = w;
-    q->first = w;
+    gort__waitq_set_first(q, w);
     w->queued = true;
 }
 

@@ -28,7 +28,8 @@ struct gort__waiter {
 
 /* Zero-valid; guarded by the lock of the object around it. */
 struct gort__waitq {
-    struct gort__waiter *first, *last;
+    struct gort__waiter *first; /* atomic for those who look without the lock */
+    struct gort__waiter *last;
     uint64_t
         run; /* which run the waiters belong to: those of an ended one are gone, and so are their records */
 };
@@ -43,13 +44,20 @@ struct gort__wait {
     bool stubborn; /* contexts do not end it (plain mutex locks) */
 };
 
+static inline void gort__waitq_set_first(struct gort__waitq *q, struct gort__waiter *w)
+{
+    gort__store(&q->first, w, RELAXED);
+}
+
 /* Forgets waiters of a run that has ended. */
 static inline bool gort__waitq_empty(struct gort__waitq *q)
 {
     if (GORT_LIKELY(!q->first))
         return true;
-    if (GORT_UNLIKELY(q->run != gort__load(&gort__sched.run, RELAXED)))
-        q->first = q->last = NULL;
+    if (GORT_UNLIKELY(q->run != gort__load(&gort__sched.run, RELAXED))) {
+        gort__waitq_set_first(q, NULL);
+        q->last = NULL;
+    }
     return !q->first;
 }
 
@@ -62,7 +70,7 @@ static inline void gort__waitq_push(struct gort__waitq *q, struct gort__waiter *
     if (q->last)
         q->last->next = w;
     else
-        q->first = w;
+        gort__waitq_set_first(q, w);
     q->last = w;
     w->queued = true;
 }
@@ -72,7 +80,7 @@ static inline void gort__waitq_remove(struct gort__waitq *q, struct gort__waiter
     if (w->prev)
         w->prev->next = w->next;
     else
-        q->first = w->next;
+        gort__waitq_set_first(q, w->next);
     if (w->next)
         w->next->prev = w->prev;
     else

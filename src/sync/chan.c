@@ -297,7 +297,7 @@ int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
 {
     lock(ch);
     int err = ch->closed ? -EPIPE : 0;
-    ch->closed = true;
+    gort__store(&ch->closed, true, RELAXED);
     empty(&ch->receivers, 0, ch->elem, woken);
     empty(&ch->senders, -EPIPE, ch->elem, woken);
     unlock(ch);

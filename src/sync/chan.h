@@ -21,7 +21,7 @@ struct gort_chan {
     size_t len;          /* atomic for gort_chan_len */
     size_t head;         /* index of the oldest element */
     struct gort__waitq receivers, senders;
-    bool closed;
+    bool closed; /* atomic for those who look without the lock */
     char buffer[] GORT_ALIGNED_LINE;
 };
 
@@ -30,6 +30,15 @@ void gort__chan_check(const gort_chan *ch, const char *call);
  * *wake (if not NULL) is to be readied after unlocking. */
 bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake);
 bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake);
+/* Without the lock: whether it looks as if the operation could happen now. */
+static inline bool gort__chan_inviting(const gort_chan *ch, bool sends)
+{
+    size_t len = gort__load(&ch->len, RELAXED);
+    return sends ? len < ch->cap || gort__load(&ch->receivers.first, RELAXED) ||
+                       gort__load(&ch->closed, RELAXED)
+                 : len || gort__load(&ch->senders.first, RELAXED) || gort__load(&ch->closed, RELAXED);
+}
+
 /* With the lock held: a wait that may end without a peer begins and ends. True: it was the last user, so the caller
  * unlocks and frees. */
 static inline void gort__chan_hold(gort_chan *ch)

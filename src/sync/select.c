@@ -2,7 +2,8 @@
 /*
  * select.c - waiting for one of several channel operations.
  *
- * How: lock all channels, in the order of their addresses so that two selects over the same ones
+ * How: one of the cases that look as if they could happen is drawn, and done if it still can: that takes one lock.
+ * Otherwise lock all channels, in the order of their addresses so that two selects over the same ones
  * cannot wait for each other; try the cases in a random order; if none can happen, leave a
  * record in each queue and park. All records belong to one goroutine and are shared: the first peer
  * to claim it (wait.c) serves its case, the others drop what they find. Woken, the goroutine
@@ -58,18 +59,50 @@ static void unlock_all(void *arg)
     }
 }
 
-/* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the first of
- * them that waits. Checks the cases. */
-static void sort(struct sel *s, size_t n, struct gort__rand *r)
+static bool try_case(gort_case *c, struct gort__waiter **wake)
 {
+    int result;
+    bool done = c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &result, wake)
+                                   : gort__chan_try_recv(c->ch, c->recv, &result, wake);
+    if (done)
+        c->result = result;
+    return done;
+}
+
+/* Draws one of the cases that look as if they could happen, so that each is as likely, and does it. -1: none does, or it
+ * has changed; then only a look at all of them at once tells. Checks the cases. */
+static int try_one(struct sel *s, size_t n, struct gort__rand *r, struct gort__waiter **wake)
+{
+    uint32_t inviting = 0;
     for (size_t k = 0; k < n; k++) {
-        gort_case *c = &s->cases[k];
+        const gort_case *c = &s->cases[k];
         if (c->op != GORT_RECV && c->op != GORT_SEND)
             gort__fatal("gort_select: case %zu has op %d, which is neither GORT_RECV nor GORT_SEND", k,
                         c->op);
         if (!c->ch)
             continue;
         gort__chan_check(c->ch, "gort_select");
+        if (gort__chan_inviting(c->ch, c->op == GORT_SEND))
+            s->order[inviting++] = (uint16_t)k;
+    }
+    if (!inviting)
+        return -1;
+    uint16_t k = s->order[inviting > 1 ? gort__rand_below(r, inviting) : 0];
+    gort_chan *ch = s->cases[k].ch;
+    gort__lock_take(&ch->lock, GORT_RANK_CHAN);
+    bool done = try_case(&s->cases[k], wake);
+    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    return done ? k : -1;
+}
+
+/* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the first of
+ * them that waits. */
+static void sort(struct sel *s, size_t n, struct gort__rand *r)
+{
+    for (size_t k = 0; k < n; k++) {
+        gort_case *c = &s->cases[k];
+        if (!c->ch)
+            continue;
         uint32_t i = s->n++;
         for (; i > 0 &&
                (uintptr_t)chan_at(s, i - 1) + (chan_at(s, i - 1) == c->ch && (gort__rand_next(r) & 1)) >
@@ -89,13 +122,8 @@ static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wa
         uint32_t other = k + 1 < s->n ? k + gort__rand_below(r, s->n - k) : k;
         uint16_t i = s->shuffled[other];
         s->shuffled[other] = s->shuffled[k];
-        gort_case *c = &s->cases[i];
-        int result;
-        if (c->op == GORT_SEND ? gort__chan_try_send(c->ch, c->send, &result, wake)
-                               : gort__chan_try_recv(c->ch, c->recv, &result, wake)) {
-            c->result = result;
+        if (try_case(&s->cases[i], wake))
             return i;
-        }
     }
     return -1;
 }
@@ -144,9 +172,14 @@ static int run(struct sel *s, size_t n, int64_t deadline)
     struct gort__waiter *wake = NULL;
     struct gort__m *m = gort__enter();
     struct gort__rand *r = m ? &m->rand : &outside;
-    sort(s, n, r);
-    lock_all(s);
-    int index = try_all(s, r, &wake);
+    int index = try_one(s, n, r, &wake);
+    if (index < 0) {
+        sort(s, n, r);
+        lock_all(s);
+        index = try_all(s, r, &wake);
+        if (index >= 0)
+            unlock_all(s);
+    }
     if (index < 0) {
         int err = gort__wait_refused(m, deadline, false, "gort_select");
         if (err || !m) {
@@ -157,10 +190,8 @@ static int run(struct sel *s, size_t n, int64_t deadline)
         } else {
             index = wait_all(s, deadline, &m);
         }
-    } else {
-        unlock_all(s);
-        if (wake)
-            gort__ready(m, wake->g);
+    } else if (wake) {
+        gort__ready(m, wake->g);
     }
     if (m)
         gort__leave(m);

@@ -521,7 +521,7 @@ FAULTS(sleepers)
 {
     gort_wg wg = {0};
     int err = 0, slept = 0;
-    for (int i = 0; i < 300; i++)
+    for (long i = test_scaled(300, 40); i; i--)
         err = both(err, gort_wg_go(&wg, sleep_a_little, &slept));
     err = both(err, gort_wg_wait(&wg));
     return both(err, slept);

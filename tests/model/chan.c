@@ -15,6 +15,8 @@
  */
 #include "model/engine/explore.c"
 
+#include "model/locks.h"
+
 #include <errno.h>
 
 static void *self_get(void);
@@ -61,7 +63,6 @@ static void switch_stack(void);
 #undef commit_unlock
 #include "sync/chan.c"
 #include "sync/select.c"
-#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;

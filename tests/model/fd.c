@@ -9,6 +9,8 @@
  */
 #include "model/engine/explore.c"
 
+#include "model/locks.h"
+
 /* Never reached from here; they only have to link. */
 #pragma weak gort__enter_plain
 #pragma weak gort__fd_get
@@ -21,7 +23,6 @@
 
 #include "io/wait.c"
 #include "io/fd.c"
-#include "model/locks.h"
 
 #define FD 3
 

@@ -14,6 +14,8 @@
  */
 #include "model/engine/explore.c"
 
+#include "model/locks.h"
+
 /* Never reached from here; they only have to link. */
 #pragma weak gort__attend
 #pragma weak gort__entry_thread_ends
@@ -54,7 +56,6 @@
 #include "sched/park.c"
 #include "sched/netpoll.c"
 #include "sched/duty.c"
-#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;

@@ -16,6 +16,8 @@
 
 #include "model/engine/explore.c"
 
+#include "model/locks.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -58,7 +60,6 @@ static void self_set(void *self);
 #include "sched/preempt.c"
 #include "sched/world.c"
 #include "sched/sysmon.c"
-#include "model/locks.h"
 
 #ifndef gort__asan
 bool gort__asan;

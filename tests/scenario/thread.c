@@ -299,12 +299,13 @@ TEST(threads_start_goroutines_while_runs_come_and_go, .procs = "1,2,4", .fuzz = 
         CHECK_EQ(pthread_create(&threads[i], NULL, spawn_until_refused, NULL), 0);
     while (atomic_load(&ready) < THREADS)
         sched_yield();
-    for (int i = 0; i < 30; i++)
+    long runs = test_scaled(30, 6);
+    for (long i = 0; i < runs; i++)
         CHECK_EQ(gort_run(stay_a_while, NULL), 3);
     atomic_store(&finish, true);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    CHECK_GE(atomic_load(&counter), 3000);
+    CHECK_GE(atomic_load(&counter), runs * 100);
     CHECK_LE(atomic_load(&counter), atomic_load(&started));
     CHECK_GT(atomic_load(&refused), 0);
     CHECK_EQ(gort_count(), 0);

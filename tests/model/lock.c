@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.c - the real lock of the runtime: three threads that take it, sleep on it and drop it, all interleavings.
+ * Build: standalone -DGORT_MODEL -DGORT_LOCK_SPINS=1
+ *
+ * Verified: one holder at a time; everybody gets it in the end, so no sleeper is forgotten; what one holder wrote the next
+ * sees; a lock that its last user gives back is not touched again. With the kernel's membarrier, and with fences.
+ */
+#include "model/engine/explore.c"
+
+#include <unistd.h>
+
+/* Ranks are checked elsewhere. */
+#define gort__arch_held()        UINT64_C(0)
+#define gort__arch_set_held(set) ((void)(set))
+/* The only system call of barrier.c. */
+#define syscall(number, command, ...) ((void)(command), model_barrier("membarrier"), 0L)
+
+#include "mem/lock.c"
+#include "os/linux/barrier.c"
+
+#pragma weak gort__os_force /* only has to link */
+
+/* What the models share; announced to the engine. */
+static struct {
+    struct gort__lock lock;
+    uint32_t guarded; /* how often it was taken; atomic, because only atomic operations are steps */
+    uint32_t takes;   /* the same, as the oracle has counted it */
+    int holder, users, wanting;
+    bool gone;
+} book;
+
+int64_t gort__os_now(void)
+{
+    return 0;
+}
+int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
+{
+    bool timed_out;
+    return model_futex_wait(word, expected, deadline != INT64_MAX, &timed_out);
+}
+/* Of a lock that is gone: the kernel finds nobody there. */
+void gort__os_futex_wake(uint32_t *word, int count)
+{
+    (void)count;
+    if (!book.gone)
+        model_futex_wake(word);
+}
+
+static void setup(bool full, int users)
+{
+    gort__os_light_is_full = full;
+    gort__lock_sleepers = 0;
+    memset(counts, 0, sizeof counts);
+    memset(&book, 0, sizeof book);
+    book.users = book.wanting = users;
+    model_memory(&book, sizeof book);
+    model_memory(&gort__lock_sleepers, sizeof gort__lock_sleepers);
+    model_memory(counts, sizeof counts);
+    model_quiet(&gort__os_light_is_full, sizeof gort__os_light_is_full);
+    model_quiet(&gort__lock_exposed, sizeof gort__lock_exposed);
+}
+static void two_users(void)
+{
+    setup(false, 2);
+}
+static void three_users(void)
+{
+    setup(false, 3);
+}
+static void three_with_fences(void)
+{
+    setup(true, 3);
+}
+
+static void take(void)
+{
+    gort__lock_take(&book.lock, GORT_RANK_NONE);
+    MODEL_ASSERT(!book.holder++);
+    uint32_t n = gort__load(&book.guarded, RELAXED);
+    MODEL_ASSERT(n == book.takes++);
+    gort__store(&book.guarded, n + 1, RELAXED);
+    book.holder--;
+}
+
+static void drop(void)
+{
+    gort__lock_drop(&book.lock, GORT_RANK_NONE);
+}
+
+/* The last one that had it gives it back: from then on nobody may touch it. */
+static void user(void)
+{
+    take();
+    bool last = --book.users == 0;
+    drop();
+    if (last) {
+        book.gone = true;
+        model_gone(&book.lock, sizeof book.lock);
+    }
+    book.wanting--;
+}
+
+static void user_twice(void)
+{
+    take();
+    drop();
+    user();
+}
+
+static void all_had_it(void)
+{
+    if (book.wanting)
+        model_fail("%d wait for a lock that nobody holds", book.wanting);
+    MODEL_ASSERT(!gort__lock_sleepers);
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+static const struct model two = {
+    .setup = two_users, .threads = {user_twice, user_twice}, .final = all_had_it};
+static const struct model three = {.setup = three_users, .threads = {user, user, user}, .final = all_had_it};
+static const struct model fenced = {
+    .setup = three_with_fences, .threads = {user, user, user}, .final = all_had_it};
+
+static void check_both(struct model m, const char *name)
+{
+    m.memory = MODEL_TSO;
+    model_check(&m, name);
+    m.memory = MODEL_WEAK;
+    model_check(&m, name);
+}
+
+TEST(twice_each)
+{
+    check_both(two, "two threads, twice each");
+}
+
+TEST(three_threads)
+{
+    check_both(three, "three threads");
+}
+
+TEST(no_membarrier)
+{
+    check_both(fenced, "three threads, no membarrier");
+}
+
+TEST(mutation_barrier)
+{
+    model_catch(&three, "no membarrier", "membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED);
+}
+
+TEST(mutation_light_fence)
+{
+    model_catch(&fenced, "no fence in the drop", "gort__os_fence_light", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+
+TEST(mutation_count)
+{
+    model_catch_at(&three, "not counted for its lock",
+                   (struct model_mutation){"gort__lock_slow", MODEL_OP_ADD, MODEL_SKIPPED, "here"});
+}
+
+TEST(mutation_drop_unordered)
+{
+    struct model m = three;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "a drop that lets stores overtake it", "gort__lock_drop", MODEL_OP_STORE,
+                MODEL_UNORDERED);
+}
+
+TEST(mutation_take)
+{
+    model_catch(&three, "two take it at once", "gort__lock_take", MODEL_OP_CAS, MODEL_TORN);
+}
