@@ -90,13 +90,13 @@ struct node {
     size_t room;
 };
 
-enum { NOBODY = MODEL_THREADS };
+enum { NO_TURN = MODEL_THREADS };
 
 /* A state that was met, and with how few preemptions so far, by whose turn it was: a bound minus that is what its future
  * may still spend. */
 struct known {
     uint64_t fingerprint; /* 0: free */
-    uint8_t least[NOBODY + 1];
+    uint8_t least[NO_TURN + 1];
 };
 
 static struct {
@@ -113,7 +113,7 @@ static struct {
         } gone[GONE]; /* memory that was given back */
     } now;
     struct {
-        int last; /* the thread that made the last step, NOBODY once it sleeps or has ended */
+        int last; /* the thread that made the last step, NO_TURN once it sleeps or has ended */
         int preempted;
     } turn;           /* for the bound on preemptions; not part of the fingerprint */
     uint32_t variant; /* of the step being made */
@@ -305,22 +305,27 @@ static uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Most of the explorer's time is spent here: four chains, so that the processor multiplies them side by side. */
+#define FOLD(h, p, k) fold(word_at(p) ^ (k), word_at((p) + 8) ^ (h))
+
+/* Most of the explorer's time is spent here: four chains, so that the processor multiplies them side by side. Written out,
+ * because -O2 would keep them in memory in a loop. */
 static uint64_t mix(uint64_t h, const void *data, size_t size)
 {
-    static const uint64_t k[4] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9),
-                                  UINT64_C(0x94d049bb133111eb), UINT64_C(0xd6e8feb86659fd93)};
+    const uint64_t k = UINT64_C(0x9e3779b97f4a7c15), l = UINT64_C(0xbf58476d1ce4e5b9);
     const char *p = data;
-    uint64_t chain[4] = {h ^ size, h + k[0], h + k[1], h + k[2]};
-    for (; size >= 64; p += 64, size -= 64)
-        for (int i = 0; i < 4; i++)
-            chain[i] = fold(word_at(p + 16 * i) ^ k[i], word_at(p + 16 * i + 8) ^ chain[i]);
-    h = fold(chain[0] ^ k[1], chain[1]) ^ fold(chain[2] ^ k[3], chain[3]);
+    uint64_t a = h ^ size, b = h + k, c = h + l, d = h ^ k;
+    for (; size >= 64; p += 64, size -= 64) {
+        a = FOLD(a, p, k);
+        b = FOLD(b, p + 16, l);
+        c = FOLD(c, p + 32, ~k);
+        d = FOLD(d, p + 48, ~l);
+    }
+    h = fold(a ^ k, b) ^ fold(c ^ l, d);
     for (; size >= 16; p += 16, size -= 16)
-        h = fold(word_at(p) ^ k[0], word_at(p + 8) ^ h);
+        h = FOLD(h, p, k);
     char rest[16] = {0};
     memcpy(rest, p, size);
-    return fold(word_at(rest) ^ k[1], word_at(rest + 8) ^ h);
+    return FOLD(h, rest, l);
 }
 
 /* Calls fn for each piece of the state. */
@@ -422,7 +427,7 @@ static bool goes_on(const struct thread *t)
 
 static bool turn_goes_on(void)
 {
-    return x.turn.last != NOBODY && goes_on(&x.threads[x.turn.last]);
+    return x.turn.last != NO_TURN && goes_on(&x.threads[x.turn.last]);
 }
 
 static bool others_pending(int thread)
@@ -440,7 +445,7 @@ static bool others_pending(int thread)
 static bool covered(const struct known *k)
 {
     int last = x.turn.last, spent = x.turn.preempted;
-    if (k->least[last] <= spent || k->least[NOBODY] <= spent)
+    if (k->least[last] <= spent || k->least[NO_TURN] <= spent)
         return true;
     bool going = turn_goes_on();
     for (int b = 0; b < x.n; b++)
@@ -510,8 +515,8 @@ static bool is_over(const struct thread *t)
 static void choices_list(struct node *d)
 {
     d->n = d->taken = 0;
-    if (x.turn.last != NOBODY && is_over(&x.threads[x.turn.last]))
-        x.turn.last = NOBODY;
+    if (x.turn.last != NO_TURN && is_over(&x.threads[x.turn.last]))
+        x.turn.last = NO_TURN;
     for (int i = 0; i < x.n; i++)
         if (is_own(&x.threads[i])) {
             for (uint32_t v = 0; v < variants(&x.threads[i]); v++)
@@ -519,7 +524,7 @@ static void choices_list(struct node *d)
             return;
         }
     bool only_last = x.model->preemptions && x.turn.preempted >= x.model->preemptions && turn_goes_on();
-    int first = x.turn.last == NOBODY ? 0 : x.turn.last; /* few switches in what is found first */
+    int first = x.turn.last == NO_TURN ? 0 : x.turn.last; /* few switches in what is found first */
     for (int k = 0; k < (only_last ? 1 : x.n); k++) {
         int i = (first + k) % x.n;
         uint32_t n = variants(&x.threads[i]);
