@@ -9,7 +9,12 @@
  * A state is all announced memory, the threads' stacks and registers, and their pending stores. Two paths that
  * meet in one state (by its fingerprint, 64 bits) have the same future, so the second stops there; that makes all
  * interleavings of some hundred steps affordable, and ends loops that wait for somebody.
- * Rejected: sleep sets and partial-order reduction; they do not end loops, and need independence to be right.
+ * With a bound on preemptions the future also depends on whose turn it is and on how many are spent. That is kept beside
+ * the fingerprint: a known state is searched again only on a turn that allows more than those before (covered).
+ * In eager models a step that is its thread's own (a store into its buffer, a fence with nothing pending, a choice) is
+ * made at once: it commutes with all that others do, so who goes first there makes no difference (is_own).
+ * A mutation is searched for with one preemption, then two, and so on: most need few, and few make a small search.
+ * Rejected: sleep sets and other partial-order reductions; they do not end loops, and need independence to be right.
  *
  *     a stopped thread's stack:   frame ... | step | model_load | real code ... | thread_body | base
  *
