@@ -450,32 +450,46 @@ static void all_done(void)
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-static const struct model one = {.setup = two, .threads = {readies_one, m1, made0}, .final = all_done};
-static const struct model both = {.setup = two, .threads = {readies_two, m1, made0}, .final = all_done};
-static const struct model list = {.setup = two, .threads = {readies_list, m1, made0}, .final = all_done};
+static const struct model one = {
+    .setup = two, .threads = {readies_one, m1, made0}, .final = all_done, .eager = true};
+static const struct model both = {
+    .setup = two, .threads = {readies_two, m1, made0}, .final = all_done, .eager = true};
+static const struct model list = {
+    .setup = two, .threads = {readies_list, m1, made0}, .final = all_done, .eager = true};
 static const struct model waits = {
-    .setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done};
+    .setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done, .eager = true};
 static const struct model plain = {
-    .setup = two_plain, .threads = {plain_readies_two, m1, made0, made1}, .final = all_done};
+    .setup = two_plain, .threads = {plain_readies_two, m1, made0, made1}, .final = all_done, .eager = true};
 static const struct model busy = {
-    .setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done};
-static const struct model gives_up = {
-    .setup = three_for_ever, .threads = {readies_two, m1, hands_off, made0}, .final = all_done};
+    .setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done, .eager = true};
+static const struct model gives_up = {.setup = three_for_ever,
+                                      .threads = {readies_two, m1, hands_off, made0},
+                                      .final = all_done,
+                                      .eager = true};
 
 static const struct model set_none = {
-    .setup = timers_none, .threads = {sets_timer, m1, made0}, .final = all_done};
-static const struct model set_inside = {
-    .setup = timers_inside, .threads = {sets_timer_and_computes, m1, made0}, .final = all_done};
+    .setup = timers_none, .threads = {sets_timer, m1, made0}, .final = all_done, .eager = true};
+static const struct model set_inside = {.setup = timers_inside,
+                                        .threads = {sets_timer_and_computes, m1, made0},
+                                        .final = all_done,
+                                        .eager = true};
 static const struct model set_earlier = {
-    .setup = timers_one, .threads = {sets_timer, m1, made0, made1}, .final = all_done};
-static const struct model set_again = {
-    .setup = timers_two, .threads = {deletes_and_sets_timer, m1, made0}, .final = all_done, .timeouts = 1};
-static const struct model set_spare = {
-    .setup = timers_spare, .threads = {sets_timer_and_computes, m1, m2, made0}, .final = all_done};
+    .setup = timers_one, .threads = {sets_timer, m1, made0, made1}, .final = all_done, .eager = true};
+static const struct model set_again = {.setup = timers_two,
+                                       .threads = {deletes_and_sets_timer, m1, made0},
+                                       .final = all_done,
+                                       .eager = true,
+                                       .timeouts = 1};
+static const struct model set_spare = {.setup = timers_spare,
+                                       .threads = {sets_timer_and_computes, m1, m2, made0},
+                                       .final = all_done,
+                                       .eager = true};
 static const struct model duty_wake = {
-    .setup = timers_one, .threads = {plain_readies_one, m1, made0, made1}, .final = all_done};
-static const struct model duty_change = {
-    .setup = timers_one_for_ever, .threads = {readies_and_sets_timer, m1, made0, made1}, .final = all_done};
+    .setup = timers_one, .threads = {plain_readies_one, m1, made0, made1}, .final = all_done, .eager = true};
+static const struct model duty_change = {.setup = timers_one_for_ever,
+                                         .threads = {readies_and_sets_timer, m1, made0, made1},
+                                         .final = all_done,
+                                         .eager = true};
 
 /* preemptions 0: all interleavings; else those with at most so many (the threads' number of steps decides). */
 static void check(struct model m, const char *name, enum model_memory_kind memory, int preemptions)

@@ -26,13 +26,16 @@ static void final(void)
     outcome[4 * r[0] + r[1]] = true;
 }
 
+/* With and without recognising states; if m is eager, with and without that. */
 static void expect(struct model m, const char *name, enum model_memory_kind memory, uint32_t outcomes)
 {
     m.setup = setup;
     m.final = final;
     m.memory = memory;
-    for (int tree = 0; tree < 2; tree++) {
-        m.tree = tree;
+    bool eager = m.eager;
+    for (int way = 0; way < (eager ? 4 : 2); way++) {
+        m.tree = way & 1;
+        m.eager = way & 2;
         struct model_result result = timed(&m, name, true);
         uint32_t found = 0;
         for (uint32_t i = 0; i < 16; i++)
@@ -57,7 +60,7 @@ static void sb1(void)
 }
 TEST(store_buffering)
 {
-    struct model m = {.threads = {sb0, sb1}};
+    struct model m = {.threads = {sb0, sb1}, .eager = true};
     expect(m, "sb", MODEL_SC, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
@@ -77,7 +80,7 @@ static void sb_fence1(void)
 }
 TEST(store_buffering_fenced)
 {
-    struct model m = {.threads = {sb_fence0, sb_fence1}};
+    struct model m = {.threads = {sb_fence0, sb_fence1}, .eager = true};
     expect(m, "sb, fences", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, fences", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED, NULL};
@@ -148,7 +151,7 @@ static void sb_rmw_fence1(void)
 }
 TEST(store_buffering_rmw)
 {
-    struct model m = {.threads = {sb_rmw0, sb_rmw1}};
+    struct model m = {.threads = {sb_rmw0, sb_rmw1}, .eager = true};
     expect(m, "sb, xchg", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, xchg", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     struct model fenced = {.threads = {sb_rmw_fence0, sb_rmw_fence1}};
@@ -175,7 +178,8 @@ static void mp1(void)
 }
 TEST(message_passing)
 {
-    struct model relaxed = {.threads = {mp0, mp1}}, release = {.threads = {mp0_release, mp1}};
+    struct model relaxed = {.threads = {mp0, mp1}, .eager = true},
+                 release = {.threads = {mp0_release, mp1}, .eager = true};
     expect(relaxed, "mp", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 1));
     expect(relaxed, "mp", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 1) | OUT(1, 0));
     expect(release, "mp, release", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 1));
@@ -196,7 +200,7 @@ static void forward1(void)
 }
 TEST(forwarding)
 {
-    struct model m = {.threads = {forward0, forward1}};
+    struct model m = {.threads = {forward0, forward1}, .eager = true};
     uint32_t rising = OUT(0, 0) | OUT(0, 1) | OUT(0, 2) | OUT(1, 1) | OUT(1, 2) | OUT(2, 2);
     expect(m, "forwarding", MODEL_TSO, rising);
     expect(m, "forwarding", MODEL_WEAK, rising);

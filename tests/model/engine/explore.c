@@ -9,7 +9,12 @@
  * A state is all announced memory, the threads' stacks and registers, and their pending stores. Two paths that
  * meet in one state (by its fingerprint, 64 bits) have the same future, so the second stops there; that makes all
  * interleavings of some hundred steps affordable, and ends loops that wait for somebody.
- * Rejected: sleep sets and partial-order reduction; they do not end loops, and need independence to be right.
+ * With a bound on preemptions the future also depends on whose turn it is and on how many are spent. That is kept beside
+ * the fingerprint: a known state is searched again only on a turn that allows more than those before (covered).
+ * In eager models a step that is its thread's own (a store into its buffer, a fence with nothing pending, a choice) is
+ * made at once: it commutes with all that others do, so who goes first there makes no difference (is_own).
+ * A mutation is searched for with one preemption, then two, and so on: most need few, and few make a small search.
+ * Rejected: sleep sets and other partial-order reductions; they do not end loops, and need independence to be right.
  *
  *     a stopped thread's stack:   frame ... | step | model_load | real code ... | thread_body | base
  *
@@ -77,15 +82,26 @@ struct region {
 struct choice {
     uint8_t thread;
     int8_t
-        flush; /* the pending store that becomes visible, -1: the thread makes a step, SIGNAL: its handler runs */
+        flush; /* the pending store that becomes visible, or STEP, SIGNAL: the handler runs, OWN: a step that is
+                     nobody else's business */
     uint8_t variant;
 };
 
 struct node {
     struct choice choices[CHOICES];
     uint8_t n, taken;
-    char *copy; /* the state, if there is more than one choice */
+    int last, preempted; /* the turn, to go back to */
+    char *copy;          /* the state, if there is more than one choice */
     size_t room;
+};
+
+enum { NO_TURN = MODEL_THREADS };
+
+/* A state that was met, and with how few preemptions so far, by whose turn it was: a bound minus that is what its future
+ * may still spend. */
+struct known {
+    uint64_t fingerprint; /* 0: free */
+    uint8_t least[NO_TURN + 1];
 };
 
 static struct {
@@ -94,14 +110,17 @@ static struct {
     struct thread *current; /* NULL: setup, final, or the explorer itself */
     int n, depth;
     struct {
-        int timeouts;        /* that may still happen */
-        int last, preempted; /* for the bound on preemptions */
+        int timeouts; /* that may still happen */
         int gone_n;
         struct {
             const char *p;
             size_t size;
         } gone[GONE]; /* memory that was given back */
     } now;
+    struct {
+        int last; /* the thread that made the last step, NO_TURN once it sleeps or has ended */
+        int preempted;
+    } turn;           /* for the bound on preemptions; not part of the fingerprint */
     uint32_t variant; /* of the step being made */
     jmp_buf home;
     struct region regions[REGIONS], quiet[REGIONS];
@@ -109,15 +128,15 @@ static struct {
     struct node *path;
     int length; /* of path */
     bool tracing;
-    bool mutated;   /* the operation to spoil was met */
-    uint64_t *seen; /* fingerprints, open addressing, 0 is free */
+    bool mutated;       /* the operation to spoil was met */
+    struct known *seen; /* open addressing */
     size_t seen_size, seen_count;
     struct model_result result;
 } x;
 
-enum { BACK = 1, FAILED, CUT }; /* how home is reached */
-enum { SIGNAL = -2 };           /* a choice */
-#define SIGNALLED UINT32_MAX    /* a variant */
+enum { BACK = 1, FAILED, CUT };            /* how home is reached */
+enum { STEP = -1, SIGNAL = -2, OWN = -3 }; /* choices that are no pending store */
+#define SIGNALLED UINT32_MAX               /* a variant */
 
 static uint32_t step(const struct op *o);
 static void trace(const char *fmt, ...) GORT_PRINTF(1, 2);
@@ -266,6 +285,7 @@ static bool restart(void)
         memcpy(x.regions[i].p, x.regions[i].initial, x.regions[i].size);
     memset(&x.now, 0, sizeof x.now);
     x.now.timeouts = x.model->timeouts;
+    x.turn.last = x.turn.preempted = 0;
     for (int i = 0; i < x.n; i++)
         memset(&x.threads[i], 0, offsetof(struct thread, frame));
     for (int i = 0; i < x.n; i++)
@@ -276,21 +296,41 @@ static bool restart(void)
 
 /* --- states ----------------------------------------------------------------------------------- */
 
+static uint64_t word_at(const char *p)
+{
+    uint64_t w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+/* Both halves of the product of two words. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+#define FOLD(h, p, k) fold(word_at(p) ^ (k), word_at((p) + 8) ^ (h))
+
+/* Most of the explorer's time is spent here: four chains, so that the processor multiplies them side by side. Written out,
+ * because -O2 would keep them in memory in a loop. */
 static uint64_t mix(uint64_t h, const void *data, size_t size)
 {
+    const uint64_t k = UINT64_C(0x9e3779b97f4a7c15), l = UINT64_C(0xbf58476d1ce4e5b9);
     const char *p = data;
-    for (; size >= 8; p += 8, size -= 8) {
-        uint64_t w;
-        memcpy(&w, p, 8);
-        h ^= w * UINT64_C(0x9e3779b97f4a7c15);
-        h = ((h << 29) | (h >> 35)) * UINT64_C(0xbf58476d1ce4e5b9);
+    uint64_t a = h ^ size, b = h + k, c = h + l, d = h ^ k;
+    for (; size >= 64; p += 64, size -= 64) {
+        a = FOLD(a, p, k);
+        b = FOLD(b, p + 16, l);
+        c = FOLD(c, p + 32, ~k);
+        d = FOLD(d, p + 48, ~l);
     }
-    if (size) {
-        uint64_t w = 0;
-        memcpy(&w, p, size);
-        h = mix(h, &w, 8);
-    }
-    return h ^ (h >> 31);
+    h = fold(a ^ k, b) ^ fold(c ^ l, d);
+    for (; size >= 16; p += 16, size -= 16)
+        h = FOLD(h, p, k);
+    char rest[16] = {0};
+    memcpy(rest, p, size);
+    return FOLD(h, rest, l);
 }
 
 /* Calls fn for each piece of the state. */
@@ -340,54 +380,103 @@ static void state_save(struct node *d)
     }
     char *to = d->copy;
     state_pieces(piece_save, &to);
+    d->last = x.turn.last;
+    d->preempted = x.turn.preempted;
 }
 
 static void state_restore(struct node *d)
 {
     char *from = d->copy;
     state_pieces(piece_restore, &from);
+    x.turn.last = d->last;
+    x.turn.preempted = d->preempted;
 }
 
 static uint64_t fingerprint(void)
 {
     uint64_t h = 1;
-    int last = x.now.last;
-    if (!x.model->preemptions) /* then it only orders the choices */
-        x.now.last = x.now.preempted = 0;
     state_pieces(piece_mix, &h);
-    x.now.last = last;
     return h ? h : 1;
 }
 
-static bool seen_put(uint64_t h)
+static struct known *seen_find(uint64_t h)
 {
     size_t i = h & (x.seen_size - 1);
-    while (x.seen[i] && x.seen[i] != h)
+    while (x.seen[i].fingerprint && x.seen[i].fingerprint != h)
         i = (i + 1) & (x.seen_size - 1);
-    if (x.seen[i])
-        return false;
-    x.seen[i] = h;
-    return true;
+    return &x.seen[i];
 }
 
-/* True when the state was not known; it is from now on. */
+static void seen_grow(void)
+{
+    struct known *old = x.seen;
+    size_t n = x.seen_size;
+    x.seen_size = n ? 2 * n : 1 << 16;
+    x.seen = calloc(x.seen_size, sizeof *x.seen);
+    for (size_t i = 0; i < n; i++)
+        if (old[i].fingerprint)
+            *seen_find(old[i].fingerprint) = old[i];
+    free(old);
+}
+
+/* It has something left to do: to let another one go first is a preemption. */
+static bool goes_on(const struct thread *t)
+{
+    if (variants(t) > 0)
+        return true;
+    for (int e = 0; e < t->pending; e++)
+        if (may_flush(t, e))
+            return true;
+    return false;
+}
+
+static bool turn_goes_on(void)
+{
+    return x.turn.last != NO_TURN && goes_on(&x.threads[x.turn.last]);
+}
+
+static bool others_pending(int thread)
+{
+    for (int i = 0; i < x.n; i++)
+        if (i != thread && x.threads[i].pending)
+            return true;
+    return false;
+}
+
+/* Has all that can follow on this turn followed on an earlier one, in the same state? Yes, if that was the same one's
+ * turn or nobody's (a switch is free then), with no more preemptions. Yes, if it was b's with fewer, because one more
+ * makes it anybody's turn. But with one more each, b's turn lets stores of others become visible, and stays b's: so
+ * there must not be any that are free now. */
+static bool covered(const struct known *k)
+{
+    int last = x.turn.last, spent = x.turn.preempted;
+    if (k->least[last] <= spent || k->least[NO_TURN] <= spent)
+        return true;
+    bool going = turn_goes_on();
+    for (int b = 0; b < x.n; b++)
+        if (k->least[b] < spent && (going ? !x.threads[last].pending : !others_pending(b)))
+            return true;
+    return false;
+}
+
+/* True when the state, on this turn, was not known; it is from now on. */
 static bool state_is_new(void)
 {
     if (x.model->tree)
         return true;
-    if (x.seen_count * 2 >= x.seen_size) {
-        uint64_t *old = x.seen;
-        size_t n = x.seen_size;
-        x.seen_size = n ? 2 * n : 1 << 16;
-        x.seen = calloc(x.seen_size, sizeof *x.seen);
-        for (size_t i = 0; i < n; i++)
-            if (old[i])
-                seen_put(old[i]);
-        free(old);
+    if (x.seen_count * 2 >= x.seen_size)
+        seen_grow();
+    uint64_t h = fingerprint();
+    struct known *k = seen_find(h);
+    if (!k->fingerprint) {
+        k->fingerprint = h;
+        memset(k->least, UINT8_MAX, sizeof k->least);
+        x.seen_count++;
+    } else if (!x.model->preemptions || covered(k)) {
+        return false;
     }
-    bool new = seen_put(fingerprint());
-    x.seen_count += new;
-    return new;
+    k->least[x.turn.last] = (uint8_t)x.turn.preempted;
+    return true;
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
@@ -401,36 +490,56 @@ static void choice_add(struct node *d, int thread, int flush_index, uint32_t var
     d->choices[d->n++] = (struct choice){(uint8_t)thread, (int8_t)flush_index, (uint8_t)variant};
 }
 
-/* The last thread has something left to do: to let another one go first is a preemption. */
-static bool last_goes_on(void)
-{
-    const struct thread *t = &x.threads[x.now.last];
-    return variants(t) > 0 || t->pending > 0;
-}
-
 static bool may_be_signalled(const struct thread *t)
 {
     return t->signalled && !t->masked && t->op.kind != MODEL_OP_ASLEEP && t->op.kind != MODEL_OP_DONE;
 }
 
+/* What t is about to do takes place in its own buffer and registers: it can be done before or after whatever others do, and
+ * before or after its stores become visible. So it is done at once. */
+static bool is_own(const struct thread *t)
+{
+    if (!x.model->eager || x.model->timeouts)
+        return false;
+    switch (t->op.kind) {
+    case MODEL_OP_STORE:
+        return x.model->memory != MODEL_SC && t->op.order != MODEL_SEQ_CST && store_enabled(t);
+    case MODEL_OP_FENCE:
+        return t->pending == 0;
+    default:
+        return t->op.kind == MODEL_OP_CHOOSE;
+    }
+}
+
+/* It makes no step before another one made one. */
+static bool is_over(const struct thread *t)
+{
+    return (t->op.kind == MODEL_OP_DONE || t->op.kind == MODEL_OP_ASLEEP) && !goes_on(t);
+}
+
 static void choices_list(struct node *d)
 {
     d->n = d->taken = 0;
-    bool only_last = x.model->preemptions && x.now.preempted >= x.model->preemptions && last_goes_on();
+    if (x.turn.last != NO_TURN && is_over(&x.threads[x.turn.last]))
+        x.turn.last = NO_TURN;
+    for (int i = 0; i < x.n; i++)
+        if (is_own(&x.threads[i])) {
+            for (uint32_t v = 0; v < variants(&x.threads[i]); v++)
+                choice_add(d, i, OWN, v);
+            return;
+        }
+    bool only_last = x.model->preemptions && x.turn.preempted >= x.model->preemptions && turn_goes_on();
+    int first = x.turn.last == NO_TURN ? 0 : x.turn.last; /* few switches in what is found first */
     for (int k = 0; k < (only_last ? 1 : x.n); k++) {
-        int i = (x.now.last + k) % x.n; /* the last one first: few switches in what is found first */
+        int i = (first + k) % x.n;
         uint32_t n = variants(&x.threads[i]);
         for (uint32_t v = 0; v < n; v++)
-            choice_add(d, i, -1, v);
+            choice_add(d, i, STEP, v);
         if (may_be_signalled(&x.threads[i]))
             choice_add(d, i, SIGNAL, 0);
         for (int e = 0; e < x.threads[i].pending; e++)
             if (may_flush(&x.threads[i], e))
                 choice_add(d, i, e, 0);
-    }
-    if (d->n == 0 && only_last) { /* its store waits for another thread's */
-        x.now.preempted--;
-        choices_list(d);
     }
 }
 
@@ -438,7 +547,9 @@ static bool choice_take(const struct choice *c)
 {
     struct thread *t = &x.threads[c->thread];
     x.result.steps++;
-    x.now.preempted += c->thread != x.now.last && last_goes_on();
+    if (c->flush == OWN)
+        return thread_run(t, t->at, c->variant);
+    x.turn.preempted += c->thread != x.turn.last && turn_goes_on();
     if (c->flush >= 0) {
         if (x.tracing)
             fprintf(stderr, "  %4d  T%d %*s(its store of %" PRIx64 " is visible now)\n", x.length, c->thread,
@@ -446,7 +557,7 @@ static bool choice_take(const struct choice *c)
         flush(t, c->flush);
         return true;
     }
-    x.now.last = c->thread;
+    x.turn.last = c->thread;
     return thread_run(t, t->at, c->flush == SIGNAL ? SIGNALLED : c->variant);
 }
 
@@ -465,7 +576,7 @@ static void execute(void)
         choices_list(d);
         if (d->n == 0)
             finish();
-        if (d->n == 0 || !state_is_new())
+        if (d->n == 0 || (d->choices[0].flush != OWN && !state_is_new()))
             return;
         if (d->n > 1)
             state_save(d);
@@ -610,11 +721,19 @@ void model_catch(const struct model *m, const char *name, const char *func, enum
     model_catch_at(m, name, (struct model_mutation){func, op, kind, NULL});
 }
 
+/* Most bugs need few preemptions, and where these are few there are few executions: so that is tried first. */
 void model_catch_at(const struct model *m, const char *name, struct model_mutation mutation)
 {
     struct model mutant = *m;
     mutant.mutation = mutation;
-    struct model_result r = timed(&mutant, name, false);
+    struct model_result r = {0};
+    int most = m->preemptions ? m->preemptions : 3;
+    for (int n = 1; n <= most; n++) {
+        mutant.preemptions = n < most ? n : m->preemptions;
+        r = timed(&mutant, name, false);
+        if (r.failed)
+            break;
+    }
     CHECK_MSG(r.mutated, "%s: no such operation is made in %s any more", name, mutation.func);
     CHECK_MSG(r.failed, "%s: the mutation was not noticed", name);
 }

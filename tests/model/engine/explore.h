@@ -93,7 +93,10 @@ struct model {
                         visible meanwhile; 0: any number */
     int timeouts;    /* so many timed sleeps may end by time-out */
     bool random;     /* random numbers of the real code take all values; else they are 0 */
-    bool tree;       /* explore the whole tree, recognise no states: for testing the explorer itself */
+    bool eager; /* nobody looks at another thread between its steps but for what is atomic or guarded: what a
+                        thread does in its own store buffer then is no moment for others to go first (not used where
+                        there are time-outs, because of clocks) */
+    bool tree;  /* explore the whole tree, recognise no states: for testing the explorer itself */
     void (*handler)(void); /* of signals (model_signal) */
     struct model_mutation mutation;
 };

@@ -413,8 +413,16 @@ void model_futex_wake_all(uint32_t *p)
     futex_wake(p, MODEL_THREADS);
 }
 
+/* Such things see when a thread does what is_own says nobody sees. */
+static void not_eager(void)
+{
+    if (x.model->eager)
+        model_fail("signals, barriers and memory given back are not for eager models");
+}
+
 void model_barrier(const char *func)
 {
+    not_eager();
     if (!x.current || mutation_of(MODEL_OP_BARRIER, func, "") == MODEL_SKIPPED)
         return;
     struct thread *t = x.current;
@@ -429,6 +437,7 @@ void model_barrier(const char *func)
 
 void model_signal(int thread)
 {
+    not_eager();
     x.threads[thread].signalled = true;
     trace("%-34s to T%d", "sends a signal", thread);
 }
@@ -440,6 +449,7 @@ void model_unmask(void)
 
 void model_gone(const void *p, size_t size)
 {
+    not_eager();
     if (x.now.gone_n == GONE)
         model_fail("too much was given back for this model");
     x.now.gone[x.now.gone_n].p = p;
