@@ -18,14 +18,14 @@ typedef struct gort_config {
     int signal;             /* the signal that interrupts long-running goroutines; 0: SIGURG */
     int max_threads;        /* more threads than this is a fatal error; 0: 10,000 */
     int reserved_int;       /* zero */
-    size_t stack_size;      /* of goroutines that do not ask for another; 0: 256 KiB */
+    size_t stack_size;      /* of goroutines that do not ask for another; 0: 256 KiB; else as below */
     uintptr_t reserved[12]; /* zero */
 } gort_config;
 
 /* How one goroutine is started. All zero means default. */
 typedef struct gort_attr {
     const char *name;      /* shown in dumps; copied, up to 31 bytes */
-    size_t stack_size;     /* 0: the run's default; at most 1 GiB */
+    size_t stack_size;     /* rounded up, to 16 KiB at least; 0: the run's default; over 1 GiB: -EINVAL */
     uintptr_t reserved[6]; /* zero */
 } gort_attr;
 

@@ -36,7 +36,8 @@ typedef struct gort_timer gort_timer;
 GORT_API gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg);
 /* True: it prevented a call that would have come. After it no call begins. Never parks; legal inside fn. */
 GORT_API bool gort_timer_stop(gort_timer *timer);
-/* Starts it anew; without memory for that, which it rarely needs, the program ends. True: it was active. Nothing of the former setting happens afterwards. Never parks; legal inside fn. */
+/* Starts it anew, which needs no memory. True: it was active. Nothing of the former setting happens afterwards. Never
+ * parks; legal inside fn. */
 GORT_API bool gort_timer_reset(gort_timer *timer, int64_t first, int64_t period);
 /* Stops it and waits until fn is not running. 0; -EDEADLK inside fn; -ECANCELED. May park. */
 GORT_API int gort_timer_stop_wait(gort_timer *timer);

@@ -98,7 +98,7 @@ GORT_END_DECLS
 
 #else /* C++ */
 
-#define GORT_GO(...) gort_priv::go(__VA_ARGS__)
+#define GORT_GO(...) gort_priv::spawn(__VA_ARGS__)
 
 namespace gort_priv
 {
@@ -149,16 +149,27 @@ template <> struct not_floating<long double> {
     static const bool value = false;
 };
 
+/* All are true if a list with one more of it at the front is the same as with one more at the end. */
+template <bool...> struct list {
+};
+template <typename A, typename B> struct same {
+    static const bool value = false;
+};
+template <typename A> struct same<A, A> {
+    static const bool value = true;
+};
+
 inline int start(void (*fn)(void), int n, uintptr_t a = 0, uintptr_t b = 0, uintptr_t c = 0, uintptr_t d = 0,
                  uintptr_t e = 0, uintptr_t g = 0)
 {
     return gort_priv_go(fn, n, a, b, c, d, e, g);
 }
-template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... args)
+template <typename R, typename... P, typename... A> int spawn(R (*f)(P...), A... args)
 {
     static_assert(sizeof...(P) <= 6, "GORT_GO takes up to six arguments");
     static_assert(sizeof...(P) == sizeof...(A), "GORT_GO: the number of arguments does not fit the function");
-    static_assert(((not_floating<A>::value) && ... && true), "GORT_GO takes pointers and integers");
+    static_assert(same<list<true, not_floating<A>::value...>, list<not_floating<A>::value..., true>>::value,
+                  "GORT_GO takes pointers and integers");
     return start(reinterpret_cast<void (*)(void)>(f), int(sizeof...(P)), word<P>(args)...);
 }
 } // namespace gort_priv
@@ -176,20 +187,27 @@ template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... ar
  *     int name_close(name *);   size_t name_len(const name *), name_cap(const name *);   gort_chan *name_chan(name *);
  *     gort_case name_case_send(name *, const T *), name_case_recv(name *, T *);           for gort_select
  */
+#ifdef __cplusplus
+#define GORT_PRIV_CAST(type, p)       static_cast<type>(static_cast<void *>(p))
+#define GORT_PRIV_CAST_CONST(type, p) static_cast<const type>(static_cast<const void *>(p))
+#else
+#define GORT_PRIV_CAST(type, p)       ((type)(void *)(p))
+#define GORT_PRIV_CAST_CONST(type, p) ((const type)(const void *)(p))
+#endif
 #define GORT_PRIV_INLINE static inline __attribute__((unused))
 #define GORT_CHAN_DEFINE(name, T)                                                                            \
     typedef struct name name;                                                                                \
     GORT_PRIV_INLINE gort_chan *name##_chan(name *ch)                                                        \
     {                                                                                                        \
-        return (gort_chan *)(void *)ch;                                                                      \
+        return GORT_PRIV_CAST(gort_chan *, ch);                                                              \
     }                                                                                                        \
     GORT_PRIV_INLINE name *name##_new(size_t cap)                                                            \
     {                                                                                                        \
-        return (name *)(void *)gort_chan_new(sizeof(T), cap);                                                \
+        return GORT_PRIV_CAST(name *, gort_chan_new(sizeof(T), cap));                                        \
     }                                                                                                        \
     GORT_PRIV_INLINE name *name##_ref(name *ch)                                                              \
     {                                                                                                        \
-        return (name *)(void *)gort_chan_ref(name##_chan(ch));                                               \
+        return GORT_PRIV_CAST(name *, gort_chan_ref(name##_chan(ch)));                                       \
     }                                                                                                        \
     GORT_PRIV_INLINE void name##_unref(name *ch)                                                             \
     {                                                                                                        \
@@ -225,11 +243,11 @@ template <typename R, typename... P, typename... A> int go(R (*f)(P...), A... ar
     }                                                                                                        \
     GORT_PRIV_INLINE size_t name##_len(const name *ch)                                                       \
     {                                                                                                        \
-        return gort_chan_len((const gort_chan *)(const void *)ch);                                           \
+        return gort_chan_len(GORT_PRIV_CAST_CONST(gort_chan *, ch));                                         \
     }                                                                                                        \
     GORT_PRIV_INLINE size_t name##_cap(const name *ch)                                                       \
     {                                                                                                        \
-        return gort_chan_cap((const gort_chan *)(const void *)ch);                                           \
+        return gort_chan_cap(GORT_PRIV_CAST_CONST(gort_chan *, ch));                                         \
     }                                                                                                        \
     GORT_PRIV_INLINE gort_case name##_case_send(name *ch, const T *value)                                    \
     {                                                                                                        \

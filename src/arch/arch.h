@@ -63,6 +63,14 @@ void gort__arch_entry(void); /* where a context made by gort__arch_make begins; 
 extern uint64_t gort__arch_fp GORT_HIDDEN;
 uint64_t gort__arch_fp_read(void);
 
+/* p; but compilers do not know any more which object it points into. */
+static inline void *gort__arch_opaque(const void *p)
+{
+    uintptr_t word = (uintptr_t)p;
+    __asm__("" : "+r"(word));
+    return (void *)word;
+}
+
 #if defined(__x86_64__)
 #include "arch/x86_64/inline.h"
 #elif defined(__aarch64__)

@@ -6,7 +6,9 @@
  * to the channels. It exists while anything is registered, and as it waits for an fd, the deadlock detector is silent so long.
  * Stopping: the former disposition is put back first; what the handler has noted by then is sent before stop returns. So a
  * signal is either delivered or does what it did before; never lost.
- * Invariants: (1) `handlers` and what it points at are guarded by lock; (2) a bit of `caught` is set by the handler and
+ * Only goroutines touch the list of channels, under a mutex; a plain thread has one do it. So at the end of a run, when all
+ * goroutines are gone, nobody is in the middle of it, and a mutex that one of them took along is just made new.
+ * Invariants: (1) `ears` and what it points at are guarded by lock; (2) a bit of `caught` is set by the handler and
  * taken by whoever sends.
  * Threads: any; the handler on whatever thread the kernel chooses.
  */
@@ -144,16 +146,9 @@ static struct ear **find(gort_chan *ch, int signo)
     return at;
 }
 
-int gort_signal_notify(gort_chan *ch, int signo)
+/* In a goroutine, as stop is. */
+static int notify(gort_chan *ch, int signo)
 {
-    if (!ch)
-        gort__fatal("gort_signal_notify: NULL channel");
-    if (refused(signo) || gort_chan_elem(ch) != sizeof(int))
-        return -EINVAL;
-    struct gort__m *m = gort__enter();
-    if (!m)
-        return -ESRCH;
-    gort__leave(m);
     gort_mutex_lock(&signals.lock);
     struct ear **at = find(ch, signo), *e = *at;
     int err = e ? 0 : begin();
@@ -176,10 +171,8 @@ int gort_signal_notify(gort_chan *ch, int signo)
     return err;
 }
 
-int gort_signal_stop(gort_chan *ch, int signo)
+static int stop(gort_chan *ch, int signo)
 {
-    if (refused(signo))
-        return -EINVAL;
     gort_mutex_lock(&signals.lock);
     struct ear **at = find(ch, signo), *e = *at;
     if (e) {
@@ -196,4 +189,71 @@ int gort_signal_stop(gort_chan *ch, int signo)
     gort_chan_unref(e->ch);
     gort__hold_free(e, sizeof *e);
     return 0;
+}
+
+/* What a plain thread asks of a goroutine; on the thread's stack. */
+struct wish {
+    int (*fn)(gort_chan *, int);
+    gort_chan *ch;
+    int signo;
+    struct gort__lock lock; /* rank GORT_RANK_SYNC; guards thread */
+    struct gort__waitq thread;
+};
+
+static void grant(struct wish *w)
+{
+    int result = w->fn(w->ch, w->signo);
+    struct gort__m *m = gort__enter();
+    gort__wait_lock_sync(&w->lock);
+    struct gort__waiter *thread = gort__waitq_take(&w->thread);
+    if (thread)
+        thread->result = result;
+    gort__wait_unlock_sync(&w->lock);
+    if (thread) /* else the run is ending, and it knows */
+        gort__ready(m, thread->g);
+    gort__leave(m);
+}
+
+/* The thread is inside from before the goroutine is started until it is done: the run cannot end unnoticed. */
+static int ask(struct gort__m **m, int (*fn)(gort_chan *, int), gort_chan *ch, int signo)
+{
+    struct wish w = {.fn = fn, .ch = ch, .signo = signo};
+    struct gort__waiter self = {.g = (*m)->g, .shared = true};
+    struct gort__wait how = {&w.lock,      gort__wait_lock_sync, gort__wait_unlock_sync,
+                             GORT_FOREVER, GORT_WAIT_MUTEX,      true};
+    uintptr_t arg = (uintptr_t)&w;
+    gort__wait_lock_sync(&w.lock);
+    int err = gort__go(*m, NULL, (void (*)(void))grant, &arg, 1);
+    if (err) {
+        gort__wait_unlock_sync(&w.lock);
+        return err;
+    }
+    gort__waitq_push(&w.thread, &self);
+    return gort__wait(m, &how, &w.thread, &self);
+}
+
+/* no_run: what to say when no run is on. */
+static int in_goroutine(int (*fn)(gort_chan *, int), gort_chan *ch, int signo, int no_run)
+{
+    struct gort__m *m = gort__enter();
+    if (!m)
+        return no_run;
+    bool plain = gort__load(&m->g->flags, RELAXED) & GORT_G_THREAD;
+    int err = plain ? ask(&m, fn, ch, signo) : 0;
+    gort__leave(m);
+    return plain ? err : fn(ch, signo);
+}
+
+int gort_signal_notify(gort_chan *ch, int signo)
+{
+    if (!ch)
+        gort__fatal("gort_signal_notify: NULL channel");
+    if (refused(signo) || gort_chan_elem(ch) != sizeof(int))
+        return -EINVAL;
+    return in_goroutine(notify, ch, signo, -ESRCH);
+}
+
+int gort_signal_stop(gort_chan *ch, int signo)
+{
+    return refused(signo) ? -EINVAL : in_goroutine(stop, ch, signo, -ENOENT);
 }

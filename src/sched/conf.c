@@ -125,8 +125,7 @@ static int load_user(struct gort__conf *c, const gort_config *user)
         return -EINVAL;
     if (user->signal && !signal_usable((uint64_t)user->signal))
         return -EINVAL;
-    if (user->stack_size &&
-        (user->stack_size < GORT_CONF_STACK_MIN || user->stack_size > GORT_CONF_STACK_MAX))
+    if (user->stack_size > GORT_CONF_STACK_MAX)
         return -EINVAL;
 
     if (user->maxprocs) {
@@ -134,7 +133,7 @@ static int load_user(struct gort__conf *c, const gort_config *user)
         c->maxprocs_set = true;
     }
     if (user->stack_size)
-        c->stack_size = user->stack_size;
+        c->stack_size = user->stack_size > GORT_CONF_STACK_MIN ? user->stack_size : GORT_CONF_STACK_MIN;
     if (user->signal)
         c->signal = user->signal;
     if (user->max_threads)

@@ -27,6 +27,7 @@
 #define MAIN_STACK ((size_t)8 << 20)
 
 struct gort__sched gort__sched;
+void (*gort__run_at_end)(void);
 
 static struct gort__m *keeper_m; /* stands for the keeper, so that what it calls finds an M; owned by it */
 
@@ -393,6 +394,9 @@ static void teardown(struct gort__m *former)
         forget_fibers();
     gort__timer_forget();
     gort__poll_close();
+    void (*at_end)(void) = gort__load(&gort__run_at_end, ACQUIRE); /* pairs with whoever set it */
+    if (at_end)
+        at_end();
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
         gort__slab_destroy(&s->blocks[i], keep_chunk);

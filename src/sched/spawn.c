@@ -16,7 +16,6 @@
  * Threads: with a P by the M that holds it; without one (plain threads) under free_lock.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/fatal.h"
 #include "sched/scope.h"
@@ -219,9 +218,9 @@ static GORT_NOINLINE void more_ids(struct gort__p *p)
 
 void gort__g_name(struct gort__g *g, const char *name)
 {
-    size_t n = name ? strnlen(name, sizeof g->name - 1) : 0;
-    for (size_t i = 0; i < n; i++)
-        gort__store(&g->name[i], name[i], RELAXED);
+    size_t n = 0;
+    for (; name && name[n] && n < sizeof g->name - 1; n++)
+        gort__store(&g->name[n], name[n], RELAXED);
     gort__store(&g->name[n], '\0', RELAXED);
     gort__g_flag_on(g, GORT_G_NAMED);
 }

@@ -23,6 +23,12 @@
  * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a waiter
  * takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was claimed.
  *
+ * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes again, or is
+ * set anew) must not be: its owner has a place for it (struct gort__timer_own), in a plain list at the heap of P 0. Reserving
+ * room in a heap instead was rejected: which P sets it next is not known, nor whether the run is still the same.
+ * Such a place is free before the function is called, so that this can use it again, and not touched afterwards, because
+ * the owner may be gone then; who waits for the function asks the heap whose it is.
+ *
  * Ps that go out of use keep their heaps: whoever looks at all heaps looks at those of all Ps ever made. So changing
  * maxprocs moves no timer and can lose none.
  * Only the monotonic clock is asked (gort__os_now): setting the wall clock changes nothing, and time in suspend does
@@ -173,6 +179,31 @@ static void pop(struct gort__heap *h)
         sift_down(h, 0, last);
 }
 
+/* --- places of their own; all with the lock of P 0's heap held --------------------------------- */
+
+static void late_put(struct gort__heap *h, struct gort__timer_own *own)
+{
+    if (!h->late || own->when < h->late_first)
+        h->late_first = own->when;
+    own->next = h->late;
+    own->link = &h->late;
+    if (own->next)
+        own->next->link = &own->next;
+    h->late = own;
+}
+
+static void late_remove(struct gort__heap *h, struct gort__timer_own *own)
+{
+    *own->link = own->next;
+    if (own->next)
+        own->next->link = own->link;
+    own->link = NULL;
+    h->late_first = INT64_MAX;
+    for (const struct gort__timer_own *o = h->late; o; o = o->next)
+        if (o->when < h->late_first)
+            h->late_first = o->when;
+}
+
 /* Makes the first entry one that counts, and tells everybody when it is due. */
 static void settle(struct gort__heap *h)
 {
@@ -189,8 +220,10 @@ static void settle(struct gort__heap *h)
             break;
         sift_down(h, 0, (struct gort__timer_entry){when, e.node});
     }
-    gort__store(&h->first, h->n ? h->entry[0].when : INT64_MAX,
-                RELEASE); /* pairs with the second look of duty.c */
+    int64_t first = h->n ? h->entry[0].when : INT64_MAX;
+    if (GORT_UNLIKELY(h->late) && h->late_first < first)
+        first = h->late_first;
+    gort__store(&h->first, first, RELEASE); /* pairs with the second look of duty.c */
 }
 
 /* Drops all dead entries, puts the others right, and rebuilds. */
@@ -245,6 +278,18 @@ static GORT_COLD struct gort__timer_node *place_elsewhere(const struct gort__hea
     return NULL;
 }
 
+/* One more is pending. Unlocks, and tells whoever must know. */
+static void announce(struct gort__m *m, struct gort__heap *h, int64_t when)
+{
+    gort__store(&h->live, h->live + 1, RELEASE); /* pairs with gort__timer_count */
+    bool first = when < gort__load(&h->first, RELAXED);
+    if (first)
+        gort__store(&h->first, when, RELEASE); /* pairs with the second look of duty.c */
+    unlock(h);
+    if (first)
+        gort__duty_notice(m, when);
+}
+
 static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *), void *arg)
 {
     struct gort__m *m = gort__m_self();
@@ -267,15 +312,9 @@ static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn
     node->fn = fn;
     node->arg = arg;
     node->state = PENDING;
-    *t = (struct gort__timer){node, node->seq, gort__load(&gort__sched.run, RELAXED)};
-    gort__store(&h->live, h->live + 1, RELEASE); /* pairs with gort__timer_count */
+    *t = (struct gort__timer){node, NULL, node->seq, gort__load(&gort__sched.run, RELAXED)};
     sift_up(h, h->n++, (struct gort__timer_entry){when, node});
-    bool first = when < gort__load(&h->first, RELAXED);
-    if (first)
-        gort__store(&h->first, when, RELEASE); /* pairs with the second look of duty.c */
-    unlock(h);
-    if (first)
-        gort__duty_notice(m, when);
+    announce(m, h, when);
     return 0;
 }
 
@@ -284,9 +323,17 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
     return set(t, when, NULL, fn, arg);
 }
 
-int gort__timer_set_movable(struct gort__timer *t, const int64_t *at, void (*fn)(void *), void *arg)
+void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, int64_t when, const int64_t *at,
+                          void (*fn)(void *), void *arg)
 {
-    return set(t, *at, at, fn, arg);
+    if (GORT_LIKELY(!set(t, when, at, fn, arg)))
+        return;
+    struct gort__heap *h = heap_of(0);
+    lock(h);
+    *own = (struct gort__timer_own){.when = when < 1 ? 1 : when, .fn = fn, .arg = arg, .seq = own->seq + 1};
+    *t = (struct gort__timer){NULL, own, own->seq, gort__load(&gort__sched.run, RELAXED)};
+    late_put(h, own);
+    announce(gort__m_self(), h, own->when);
 }
 
 /* A pending timer's node is not wanted any more. Called with the lock held. */
@@ -336,10 +383,41 @@ static bool take_back(struct gort__timer *t, struct gort__timer_node **busy)
     return pending;
 }
 
+/* The same for one in its own place. */
+static GORT_COLD bool take_back_own(const struct gort__timer *t)
+{
+    struct gort__timer_own *own = t->own;
+    struct gort__heap *h = heap_of(0);
+    if (t->run != gort__load(&gort__sched.run, RELAXED))
+        return false;
+    lock(h);
+    bool pending = own->seq == t->seq && own->link;
+    if (pending) {
+        late_remove(h, own);
+        gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
+        settle(h);
+    }
+    unlock(h);
+    return pending;
+}
+
+static GORT_COLD bool own_runs(const struct gort__timer *t)
+{
+    struct gort__heap *h = heap_of(0);
+    lock(h);
+    bool runs = h->late_busy == t->own && h->late_seq == t->seq;
+    unlock(h);
+    return runs;
+}
+
 bool gort__timer_cancel(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
-    return take_back(t, &busy);
+    if (GORT_LIKELY(!t->own))
+        return take_back(t, &busy);
+    bool pending = take_back_own(t);
+    t->own = NULL;
+    return pending;
 }
 
 /* The caller is inside, but perhaps only with gort__hold, and too late to keep the run and its timers from ending: nobody
@@ -355,7 +433,7 @@ void gort__timer_del(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
     struct gort__m *m = gort__m_self(), *entered = NULL;
-    if (!t->node)
+    if (!t->node && !t->own)
         return;
     if (!m ||
         !gort__load(&m->inside, RELAXED)) { /* an object is freed: keeps the run from ending meanwhile */
@@ -365,6 +443,10 @@ void gort__timer_del(struct gort__timer *t)
     } else if (run_is_over(m)) {
         return;
     }
+    if (GORT_UNLIKELY(t->own) && !take_back_own(t))
+        while (own_runs(t))
+            gort__os_thread_yield();
+    t->own = NULL;
     take_back(t, &busy);
     while (busy && gort__load(&busy->seq, ACQUIRE) == t->seq) /* pairs with node_put */
         gort__os_thread_yield();
@@ -384,18 +466,37 @@ static struct gort__timer_node *take_first(struct gort__heap *h)
     return node;
 }
 
-/* Calls the function of a node. The lock is held before and after, not meanwhile. What it calls may be public, and
+/* Calls a function. The lock is held before and after, not meanwhile. What it calls may be public, and
  * bracketed by enter and leave: afterwards this thread is inside again. */
-static void call_locked(struct gort__heap *h, struct gort__m *m, struct gort__timer_node *node)
+static void call_locked(struct gort__heap *h, struct gort__m *m, void (*fn)(void *), void *arg)
 {
-    node->state = FIRING;
     unlock(h);
     gort__store(&m->nested, true, RELAXED); /* a signal handler sees that it is inside all the time */
-    node->fn(node->arg);
+    fn(arg);
     gort__store(&m->inside, 1, RELAXED);
     gort__store(&m->nested, false, RELEASE); /* pairs with world.c:all_stopped */
     lock(h);
-    node_put(h, node);
+}
+
+/* Fires those in their own places that are due. Called with the lock held. One thread does it at a time; what comes due
+ * meanwhile, it sees. */
+static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int64_t now)
+{
+    uint32_t n = 0;
+    while (!h->late_busy && h->late && h->late_first <= now) {
+        struct gort__timer_own *own = h->late;
+        while (own->when > now)
+            own = own->next;
+        h->late_busy = own;
+        h->late_seq = own->seq;
+        late_remove(h, own);
+        gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
+        settle(h);
+        call_locked(h, m, own->fn, own->arg);
+        h->late_busy = NULL;
+        n++;
+    }
+    return n;
 }
 
 /* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other. */
@@ -421,7 +522,9 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         struct gort__timer_node *node = take_first(h);
         struct gort__g *g = node->arg;
         if (node->fn) {
-            call_locked(h, m, node);
+            node->state = FIRING;
+            call_locked(h, m, node->fn, node->arg);
+            node_put(h, node);
             continue;
         }
         if (gort__claim(g)) {
@@ -436,6 +539,8 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
             lock(h);
         }
     }
+    if (GORT_UNLIKELY(h->late))
+        n += fire_late(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
     unlock(h);

@@ -10,12 +10,23 @@
 struct gort__m;
 struct gort__timer_node;
 
+/* A place of its own for a timer that must not be refused; see timer.c. In the object that owns the timer, zero-valid, guarded
+ * by the heap's lock. */
+struct gort__timer_own {
+    struct gort__timer_own *next, **link; /* link NULL: it is not in use */
+    int64_t when;
+    void (*fn)(void *);
+    void *arg;
+    uint64_t seq;
+};
+
 /* Zero-valid. May live on a stack that is left after gort__timer_del: the heap does not know it. Its owner sees to
  * it that calls for one timer do not overlap. */
 struct gort__timer {
-    struct gort__timer_node *node; /* NULL: never set, or taken back */
-    uint64_t seq;                  /* which use of the node was this one's */
-    uint64_t run;                  /* which run it was set in: nodes end with it */
+    struct gort__timer_node *node; /* NULL: never set, or taken back; or it is in its own place: */
+    struct gort__timer_own *own;
+    uint64_t seq; /* which use of the node, or the place, was this one's */
+    uint64_t run; /* which run it was set in: nodes end with it */
 };
 
 /*
@@ -24,9 +35,11 @@ struct gort__timer {
  * else has claimed it. The timer is not pending. 0 or -ENOMEM. Inside, in a run.
  */
 int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg);
-/* The same for the time in *at, which the owner may move to later (atomically) until the timer is taken back or fn runs.
- * That is never missed, but fn may be called for a time that has just been moved. */
-int gort__timer_set_movable(struct gort__timer *t, const int64_t *at, void (*fn)(void *), void *arg);
+/* The same, and it is never refused: without memory it goes to its own place. at not NULL: for the time in *at, which the
+ * owner may move to later (atomically) until the timer is taken back or fn runs. That is never missed, but fn may be
+ * called for a time that has just been moved. */
+void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, int64_t when, const int64_t *at,
+                          void (*fn)(void *), void *arg);
 /* Takes it back. When it returns fn is not running and will not be called. Any thread; not from fn. */
 void gort__timer_del(struct gort__timer *t);
 /* The same without waiting for a call that is under way. True: fn will not be called. Inside. */
@@ -47,7 +60,11 @@ struct gort__heap {
     uint32_t n, room, dead; /* entries; places for them; entries whose timer was taken back */
     int64_t first;          /* when the first is due, INT64_MAX: there is none; atomic, written under lock */
     struct gort__timer_entry *entry;
-    struct gort__timer_node *free; /* unused nodes that belong to this heap */
+    struct gort__timer_node *free;           /* unused nodes that belong to this heap */
+    struct gort__timer_own *late;            /* P 0: those in their own places, */
+    const struct gort__timer_own *late_busy; /* the one whose function runs now, */
+    uint64_t late_seq;                       /* and which use of its place that is */
+    int64_t late_first;                      /* when the first of them is due; valid while there is one */
 };
 
 /* Fires what is due on any P. How many. Inside, not on a goroutine's stack. */

@@ -13,6 +13,10 @@
 #include "mem/alloc.h"
 #include "sched/sched.h"
 
+/* Called at the end of each run, if set, when nobody is inside any more: for what a room above left to goroutines that are
+ * gone. Set by that room (atomically). */
+extern void (*gort__run_at_end)(void) GORT_HIDDEN;
+
 struct gort__m *gort__enter_plain(void);
 
 /*

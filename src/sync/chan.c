@@ -13,7 +13,7 @@
  * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders
  * wait only while the buffer is full and the channel is open; (3) so not both wait, except for
  * goroutines that select on both ends and cannot serve themselves; (4) it is freed by the last reference, or by the last
- * wait that comes back to it (`parked`) if that is later. tests/model/chan.c explores them, with select and deadlines.
+ * wait that comes back to it (`parked`) if that is later, or by the end of the run if that wait never does. tests/model/chan.c explores them, with select and deadlines.
  * Threads: any; also outside runs as long as nothing has to wait.
  */
 #include "sync/chan.h"
@@ -57,6 +57,47 @@ gort_chan *gort_chan_ref(gort_chan *ch)
     return ch;
 }
 
+/* Channels without references, alive for the sake of waits that come back to them; if the run ends first, none does. */
+static struct {
+    struct gort__lock lock; /* rank GORT_RANK_SYNC: taken inside that of a channel; guards the links */
+    gort_chan *first;
+} left;
+
+static void free_left(void)
+{
+    gort__lock_take(&left.lock, GORT_RANK_SYNC);
+    gort_chan *ch = left.first;
+    left.first = NULL;
+    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+    for (gort_chan *next; ch; ch = next) {
+        next = ch->left_next;
+        ch->left_link = NULL;
+        gort__chan_free(ch);
+    }
+}
+
+static GORT_COLD void leave_to_waits(gort_chan *ch)
+{
+    gort__lock_take(&left.lock, GORT_RANK_SYNC);
+    gort__store(&gort__run_at_end, free_left, RELEASE); /* pairs with run.c:teardown */
+    ch->left_next = left.first;
+    ch->left_link = &left.first;
+    if (left.first)
+        left.first->left_link = &ch->left_next;
+    left.first = ch;
+    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+}
+
+/* A wait did come back, and was the last. */
+static GORT_COLD void take_from_left(gort_chan *ch)
+{
+    gort__lock_take(&left.lock, GORT_RANK_SYNC);
+    *ch->left_link = ch->left_next;
+    if (ch->left_next)
+        ch->left_next->left_link = ch->left_link;
+    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+}
+
 void gort_chan_unref(gort_chan *ch)
 {
     if (!ch)
@@ -71,6 +112,8 @@ void gort_chan_unref(gort_chan *ch)
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */
     bool free_now = !gort__chan_held(ch);
+    if (!free_now)
+        leave_to_waits(ch);
     gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
     if (free_now)
         gort__chan_free(ch);
@@ -78,6 +121,8 @@ void gort_chan_unref(gort_chan *ch)
 
 void gort__chan_free(gort_chan *ch)
 {
+    if (GORT_UNLIKELY(ch->left_link))
+        take_from_left(ch);
     ch->magic = 0;
     gort__alloc_free(ch, bytes(ch));
 }
@@ -86,9 +131,10 @@ void gort__chan_free(gort_chan *ch)
 
 static inline void copy(void *to, const void *from, size_t n)
 {
-    if (GORT_LIKELY(n == 8))
-        memcpy(to, from, 8);
-    else if (n)
+    if (GORT_LIKELY(n == 8)) {
+        /* With -flto compilers see the caller's object, and warn when it is smaller: they do not know that n is not 8 then. */
+        memcpy(gort__arch_opaque(to), gort__arch_opaque(from), 8);
+    } else if (n)
         memcpy(to, from, n);
 }
 

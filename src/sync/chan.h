@@ -22,6 +22,8 @@ struct gort_chan {
     size_t head;         /* index of the oldest element */
     struct gort__waitq receivers, senders;
     bool closed; /* atomic for those who look without the lock */
+    gort_chan *left_next,
+        **left_link; /* in the list of those without references (chan.c); guarded by its lock */
     char buffer[] GORT_ALIGNED_LINE;
 };
 

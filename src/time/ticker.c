@@ -7,8 +7,6 @@
  * from when it came, so nothing accumulates.
  * Threads: any; tick by whoever runs the heap of timers.
  */
-#include <errno.h>
-
 #include <gort/ticker.h>
 
 #include "base/fatal.h"
@@ -22,15 +20,14 @@ struct gort_ticker {
     int64_t when, period;
     gort_chan *ch;
     struct gort__timer heap;
+    struct gort__timer_own own;
 };
 
 static void tick(void *arg);
 
-/* For one that has been set before, and has nobody to tell. */
 static void arm_locked(gort_ticker *t)
 {
-    if (gort__timer_set(&t->heap, t->when, tick, t))
-        gort__fatal("gort_ticker: no memory to set it again");
+    gort__timer_set_sure(&t->heap, &t->own, t->when, NULL, tick, t);
 }
 
 static void tick(void *arg)
@@ -52,27 +49,23 @@ gort_ticker *gort_ticker_new(int64_t period)
 {
     if (period <= 0)
         gort__fatal("gort_ticker_new: the period must be greater than 0");
-    struct gort__m *held = gort__hold();
-    gort_ticker *t = gort__alloc(sizeof *t);
-    gort__unhold(&held);
+    gort_ticker *t = gort__hold_alloc(sizeof *t);
     gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
-    int err = t && ch ? 0 : -ENOMEM;
-    struct gort__m *m = err ? NULL : gort__enter();
-    if (!err)
-        *t = (gort_ticker){.ch = ch, .stopped = !m, .period = period, .when = gort_in(period)};
+    if (!t || !ch) {
+        gort_chan_unref(ch);
+        if (t)
+            gort__hold_free(t, sizeof *t);
+        return NULL;
+    }
+    struct gort__m *m = gort__enter();
+    *t = (gort_ticker){.ch = ch, .stopped = !m, .period = period, .when = gort_in(period)};
     if (m) {                                       /* else there is no run to tick in */
         gort__lock_take(&t->lock, GORT_RANK_NONE); /* it may tick at once */
-        err = gort__timer_set(&t->heap, t->when, tick, t);
+        arm_locked(t);
         gort__lock_drop(&t->lock, GORT_RANK_NONE);
         gort__leave(m);
     }
-    if (!err)
-        return t;
-    gort_chan_unref(ch);
-    GORT_HOLD();
-    if (t)
-        gort__alloc_free(t, sizeof *t);
-    return NULL;
+    return t;
 }
 
 gort_chan *gort_ticker_chan(gort_ticker *t)

@@ -40,6 +40,7 @@ struct gort_timer {
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
+    struct gort__timer_own own;
     struct gort__waitq waiters; /* for the end of the running calls */
 };
 
@@ -77,23 +78,12 @@ static void unlock_and_drop(gort_timer *t)
 
 static void fire(void *arg);
 
-/* Into the heap, for t->when. Called with the lock held. False: no memory, and nothing has changed. */
-static bool try_arm_locked(gort_timer *t)
+/* Into the heap, for t->when. Called with the lock held. */
+static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
     refer(t, 1);
-    if (GORT_LIKELY(!gort__timer_set_movable(&t->heap, &t->when, fire, t)))
-        return true;
-    t->state = IDLE;
-    refer(t, -1);
-    return false;
-}
-
-/* The same for one that has been set before, and has nobody to tell. */
-static void arm_locked(gort_timer *t)
-{
-    if (!try_arm_locked(t))
-        gort__fatal("gort_timer: no memory to set it again");
+    gort__timer_set_sure(&t->heap, &t->own, t->when, &t->when, fire, t);
 }
 
 /* The next time of a periodic one, not before now. */
@@ -195,12 +185,12 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     struct gort__m *m = gort__enter();
     t->period = period > 0 ? period : 0;
     t->when = gort_in(first > 0 ? first : 0);
-    if (m && !try_arm_locked(t)) { /* nobody else knows it; and not touched any more once it can fire */
-        gort__alloc_free(t, sizeof *t);
-        t = NULL;
-    }
-    if (m)
+    if (m) {
+        lock(t); /* it may fire at once */
+        arm_locked(t);
+        unlock(t);
         gort__leave(m);
+    }
     return t;
 }
 

@@ -73,6 +73,7 @@ bool gort__asan;
 #define SOON 100
 
 struct gort__sched gort__sched;
+void (*gort__run_at_end)(void);
 bool gort__os_light_is_full;
 _Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];
@@ -357,6 +358,7 @@ static void start(size_t cap, uint32_t refs)
     memset(gs, 0, sizeof gs);
     memset(&book, 0, sizeof book);
     memset(chans, 0, sizeof chans);
+    memset(&left, 0, sizeof left);
     s->procs = s->p_made = TS; /* not alone */
     s->run = 1;
     for (int i = 0; i < CHS; i++)
@@ -377,6 +379,7 @@ static void start(size_t cap, uint32_t refs)
     model_memory(ps, sizeof ps);
     model_memory(gs, sizeof gs);
     model_memory(chans, sizeof chans);
+    model_memory(&left, sizeof left);
     model_memory(&book, sizeof book);
     model_quiet(s, sizeof *s);
     model_quiet(ps, sizeof ps);

@@ -304,6 +304,55 @@ TEST(waiters_of_an_ended_run_are_forgotten, .procs = "1,2,4,64")
 
 /* --- memory --------------------------------------------------------------------------------------- */
 
+/* Their last reference is dropped while somebody waits, and the run ends first. */
+#define BIG ((size_t)1 << 20)
+
+static long mapped_kb(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void wait_for_long(gort_chan *ch, int kind)
+{
+    gort_case both[] = {{.ch = ch, .op = GORT_RECV}, {.ch = ch1, .op = GORT_RECV}};
+    if (kind == 0)
+        gort_chan_recv_until(ch, NULL, gort_in(3600 * GORT_SEC));
+    else
+        gort_select(both, 2, GORT_FOREVER);
+    test_fail(__FILE__, __LINE__, "nobody sends");
+}
+
+static int drop_under_waiters(void *unused)
+{
+    gort_chan *big[8];
+    (void)unused;
+    ch1 = gort_chan_new(0, 0);
+    for (int i = 0; i < 8; i++) {
+        big[i] = gort_chan_new(1, BIG);
+        CHECK_EQ(GORT_GO(wait_for_long, big[i], i % 2), 0);
+    }
+    await_waiting("", 8);
+    for (int i = 0; i < 8; i++)
+        gort_chan_unref(big[i]);
+    gort_chan_unref(ch1);
+    return 0;
+}
+
+TEST(dropped_under_waiters_that_never_return, .procs = "1,2,4", .fuzz = true)
+{
+    long before = 0;
+    for (int i = 0; i < 40; i++) {
+        CHECK_EQ(gort_run(drop_under_waiters, NULL), 0);
+        if (i == 4)
+            before = mapped_kb();
+    }
+    CHECK_LT(mapped_kb(), before + 64L * 1024);
+}
+
 TEST_GO(channels_that_come_and_go_need_no_more_memory, .procs = "1,2", .fuzz = true)
 {
     long n = test_scaled(100000, 2000), before = 0;

@@ -201,3 +201,44 @@ TEST_GO(the_signal_of_preemption, .procs = "1,2")
     CHECK_EQ(gort_chan_len(ch), 0);
     gort_chan_unref(ch);
 }
+
+/* A plain thread registers and stops all the time, through the ends of many runs. */
+static atomic_int runs_left;
+
+static void *register_and_stop(void *ch)
+{
+    while (atomic_load(&runs_left) > 0) {
+        int err = gort_signal_notify(ch, SIGUSR1);
+        CHECK_MSG(!err || err == -ESRCH || err == -ECANCELED, "notify: %s", gort_strerror(err));
+        err = gort_signal_stop(ch, SIGUSR1);
+        CHECK_MSG(!err || err == -ENOENT || err == -ECANCELED, "stop: %s", gort_strerror(err));
+    }
+    return NULL;
+}
+
+static int short_run(void *ch)
+{
+    CHECK_EQ(gort_signal_notify(ch, SIGUSR2), 0);
+    for (int i = 0; i < atomic_load(&runs_left) % 16; i++)
+        gort_yield();
+    return 0;
+}
+
+TEST(threads_register_while_runs_end, .procs = "1,2,4", .fuzz = true)
+{
+    pthread_t threads[2];
+    gort_chan *ch = gort_chan_new(sizeof(int), 1), *own_ch = gort_chan_new(sizeof(int), 1);
+    struct sigaction before, after;
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0);
+    atomic_store(&runs_left, (int)test_scaled(300, 50));
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, register_and_stop, ch), 0);
+    while (atomic_fetch_sub(&runs_left, 1) > 0)
+        CHECK_EQ(gort_run(short_run, own_ch), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &after), 0);
+    CHECK(before.sa_handler == after.sa_handler);
+    gort_chan_unref(ch);
+    gort_chan_unref(own_ch);
+}

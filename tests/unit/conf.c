@@ -91,22 +91,11 @@ TEST(user_values)
 TEST(bad_user_values)
 {
     const gort_config bad[] = {
-        {.maxprocs = -1},
-        {.max_threads = -1},
-        {.stack_size = 1},
-        {.stack_size = 16 * 1024 - 1},
-        {.stack_size = ((size_t)1 << 30) + 1},
-        {.stack_size = SIZE_MAX},
-        {.signal = -1},
-        {.signal = INT_MAX},
-        {.signal = SIGKILL},
-        {.signal = SIGSTOP},
-        {.signal = SIGSEGV},
-        {.signal = SIGABRT},
-        {.signal = 32}, /* libc's own */
-        {.signal = 65},
-        {.reserved_int = 1},
-        {.reserved = {[11] = 1}},
+        {.maxprocs = -1},         {.max_threads = -1}, {.stack_size = ((size_t)1 << 30) + 1},
+        {.stack_size = SIZE_MAX}, {.signal = -1},      {.signal = INT_MAX},
+        {.signal = SIGKILL},      {.signal = SIGSTOP}, {.signal = SIGSEGV},
+        {.signal = SIGABRT},      {.signal = 32}, /* libc's own */
+        {.signal = 65},           {.reserved_int = 1}, {.reserved = {[11] = 1}},
     };
     forget_environment();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -116,8 +105,12 @@ TEST(bad_user_values)
         CHECK_STR(said, "");
     }
     struct gort__conf c;
-    gort_config edge = {.stack_size = 16 * 1024};
+    gort_config edge = {.stack_size = 1}; /* as in gort_attr: the smallest that there is */
     CHECK_EQ(load(&c, &edge), 0);
+    CHECK_EQ(c.stack_size, 16 * 1024);
+    edge.stack_size = 16 * 1024 + 1;
+    CHECK_EQ(load(&c, &edge), 0);
+    CHECK_EQ(c.stack_size, 16 * 1024 + 1);
     edge.stack_size = (size_t)1 << 30;
     CHECK_EQ(load(&c, &edge), 0);
 }
