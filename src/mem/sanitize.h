@@ -7,6 +7,11 @@
  * Why also in builds without a sanitizer: programs are built with ASan or LSan and linked with the library that is
  * installed. Their runtimes are then in the program, and weak references find them (gort__asan is true); without them that
  * costs a never taken branch a switch. TSan cannot be helped that way: it would have to see our atomics.
+ * What valgrind (3.19) does: it knows the stacks of threads, and ours when they are registered. It notes which one is in
+ * use when it changes threads, and when the stack pointer gets a value that is not the old one plus a small constant;
+ * if that lies on another stack, it leaves the memory alone. Signals slip past it: a handler on a registered alternate
+ * stack begins, and what it met goes on, with the wrong stack noted, and the next frame is not marked as usable.
+ * So alternate stacks are not registered, and our handlers do not run on them (os/linux/signal.c).
  */
 #ifndef GORT_SRC_MEM_SANITIZE_H
 #define GORT_SRC_MEM_SANITIZE_H
@@ -72,8 +77,8 @@ static inline void gort__sanitize_stack_clean(char *lo, char *hi)
     (void)lo, (void)hi;
 }
 
-/* A new stack [lo, hi); the result identifies it. */
-static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
+/* Memory [lo, hi) that may hold the only pointer to something. */
+static inline void gort__sanitize_root_register(char *lo, char *hi)
 {
 #if GORT_ASAN
     __lsan_register_root_region(lo, (size_t)(hi - lo));
@@ -81,14 +86,10 @@ static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
     if (__lsan_register_root_region)
         __lsan_register_root_region(lo, (size_t)(hi - lo));
 #endif
-#if GORT_VALGRIND
-    return VALGRIND_STACK_REGISTER(lo, hi);
-#endif
     (void)lo, (void)hi;
-    return 0;
 }
 
-static inline void gort__sanitize_stack_deregister(char *lo, char *hi, uint64_t id)
+static inline void gort__sanitize_root_deregister(char *lo, char *hi)
 {
     gort__sanitize_stack_clean(lo, hi);
 #if GORT_ASAN
@@ -97,10 +98,26 @@ static inline void gort__sanitize_stack_deregister(char *lo, char *hi, uint64_t 
     if (__lsan_unregister_root_region)
         __lsan_unregister_root_region(lo, (size_t)(hi - lo));
 #endif
+    (void)lo, (void)hi;
+}
+
+/* A new stack [lo, hi) that threads change to by an instruction, not by a signal; the result identifies it. */
+static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
+{
+    gort__sanitize_root_register(lo, hi);
+#if GORT_VALGRIND
+    return VALGRIND_STACK_REGISTER(lo, hi);
+#endif
+    return 0;
+}
+
+static inline void gort__sanitize_stack_deregister(char *lo, char *hi, uint64_t id)
+{
+    gort__sanitize_root_deregister(lo, hi);
 #if GORT_VALGRIND
     VALGRIND_STACK_DEREGISTER(id);
 #endif
-    (void)lo, (void)hi, (void)id;
+    (void)id;
 }
 
 #endif

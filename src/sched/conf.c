@@ -101,6 +101,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     gort__os_force.no_membarrier = c.nomembarrier;
     gort__os_force.no_epoll_pwait2 = c.nopwait2 || valgrind;
     gort__os_force.no_pidfd |= valgrind;
+    gort__os_force.no_altstack = valgrind; /* os/linux/signal.c */
     *out = c;
     return 0;
 }

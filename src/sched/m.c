@@ -60,14 +60,14 @@ struct gort__m *gort__m_make(bool plain)
     struct gort__m *m = (struct gort__m *)(void *)(mem + GUARD + GORT_ALTSTACK);
     prepare(m);
     m->plain = plain;
-    m->altstack_id = gort__sanitize_stack_register((char *)m - GORT_ALTSTACK, (char *)m);
+    gort__sanitize_root_register((char *)m - GORT_ALTSTACK, (char *)m);
     return m;
 }
 
 void gort__m_destroy(struct gort__m *m)
 {
     gort__san_estate(m->tsan_blank);
-    gort__sanitize_stack_deregister((char *)m - GORT_ALTSTACK, (char *)m, m->altstack_id);
+    gort__sanitize_root_deregister((char *)m - GORT_ALTSTACK, (char *)m);
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 

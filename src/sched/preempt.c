@@ -17,11 +17,12 @@
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
  * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). One that slept in a blocking call then is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
- * nothing that allocates; (2) in_handler is set while the thread is on the alternate stack because of us; (3)
- * no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
+ * nothing that allocates; (2) in_handler is set while the thread is in the handler because of us, on the alternate
+ * stack or, under valgrind, on the one that the signal met; (3) no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
  * Threads: the handler by each M for itself.
  */
 #include "base/fatal.h"
+#include "os/force.h"
 #include "sched/verbs.h"
 
 #define POLITE     3       /* times */
@@ -86,7 +87,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
             return;
     }
     m->polite = 0;
-    m->met_sp = (void *)s->sp;
+    m->met_sp = gort__os_force.no_altstack ? s->context : (void *)s->sp; /* which holds registers */
     gort__store(&m->in_handler, true, RELAXED);
     gort__store(&m->delicate, delicate, RELAXED);
     do {

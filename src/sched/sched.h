@@ -100,7 +100,7 @@ struct gort__m {
     bool chaining;   /* it calls the program's own handler; owned by the thread */
     bool nested;     /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
     bool in_handler; /* waits in the signal handler; owned by the thread */
-    void *met_sp;    /* where its stack stood when the signal met it; valid with in_handler */
+    void *met_sp;    /* from here on its stack is as the signal met it; valid with in_handler */
     void *still; /* its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes
                     (world.c); NULL: it moves; atomic */
     char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
@@ -141,8 +141,7 @@ struct gort__m {
     uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
     /* These stay with the record. */
-    uint64_t altstack_id; /* valgrind's, of the alternate stack */
-    void *tsan_blank;     /* TSan's fiber without a past; switch_san.h */
+    void *tsan_blank; /* TSan's fiber without a past; switch_san.h */
 };
 
 /* What sysmon remembers of a P (sysmon.c). */

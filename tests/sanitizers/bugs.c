@@ -78,6 +78,14 @@ static APART void bug_uninitialised(void)
     free(block);
 }
 
+/* Whoever used the stack before has written there. */
+static APART void bug_uninitialised_local(void)
+{
+    volatile int local[100];
+    if (local[50 + (sink & 0)] == 42)
+        puts("42");
+}
+
 /* Others have used and left the stacks before; and there is a switch before each bug. */
 static void shallow(void *arg)
 {
@@ -206,6 +214,7 @@ int main(int argc, char **argv)
         {"leak", bug_leak, NULL},
         {"undefined", bug_undefined, NULL},
         {"uninitialised", bug_uninitialised, NULL},
+        {"uninitialised_local", bug_uninitialised_local, NULL},
         {"same_p", NULL, same_p},
         {"two_ps", NULL, two_ps},
         {"two_locks", NULL, two_locks},

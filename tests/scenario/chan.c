@@ -562,11 +562,14 @@ TEST_GO(elements_of_every_size_arrive_whole, .procs = "1,2,4,64", .fuzz = true)
 
 /* --- threads -------------------------------------------------------------------------------------- */
 
-#define PER_THREAD 2000
+static long per_thread(void)
+{
+    return test_under_valgrind() ? 200 : 2000;
+}
 
 static void produce(int kind)
 {
-    for (long i = 1; i <= PER_THREAD; i++) {
+    for (long i = 1, n = per_thread(); i <= n; i++) {
         CHECK_EQ(send(ch1, &i, kind), 0);
         atomic_fetch_add(&sum, i);
     }
@@ -606,13 +609,13 @@ TEST_GO(threads_and_goroutines_on_both_ends, .procs = "1,2,4,64", .fuzz = true)
             CHECK_EQ(pthread_create(&producers[i], NULL, thread_produce, (void *)i), 0);
             CHECK_EQ(pthread_create(&consumers[i], NULL, thread_consume, (void *)i), 0);
         }
-        await(&counter, 8 * PER_THREAD);
+        await(&counter, 8 * per_thread());
         for (int i = 0; i < 4; i++)
             pthread_join(producers[i], NULL);
         CHECK_EQ(gort_chan_close(ch1), 0);
         for (int i = 0; i < 4; i++)
             pthread_join(consumers[i], NULL);
-        CHECK_EQ(atomic_load(&counter), 8 * PER_THREAD);
+        CHECK_EQ(atomic_load(&counter), 8 * per_thread());
         CHECK_EQ(atomic_load(&sum), 0);
         settle();
         gort_chan_unref(ch1);

@@ -538,7 +538,7 @@ static int leave_locked(void *unused)
 TEST(main_returns_with_locked_ones_waiting, .procs = "1,2,4", .fuzz = true)
 {
     int before = threads_before();
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < (test_under_valgrind() ? 3 : 10); i++)
         CHECK_EQ(gort_run(leave_locked, NULL), 1);
     CHECK(threads_end(before));
 }

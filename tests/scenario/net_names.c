@@ -37,11 +37,11 @@ static void world_of_our_own(void)
         snprintf(map, sizeof map, "0 %d 1", uid);
         write_file("/proc/self/uid_map", map);
     }
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+    if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0)
         SKIP("no mounts here");
     snprintf(path, sizeof path, "/tmp/gort-resolv-%d", (int)getpid());
     write_file(path, "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n");
-    bool mounted = mount(path, "/etc/resolv.conf", NULL, MS_BIND, NULL) == 0;
+    bool mounted = mount(path, "/etc/resolv.conf", "none", MS_BIND, NULL) == 0;
     unlink(path);
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

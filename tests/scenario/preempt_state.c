@@ -179,6 +179,34 @@ TEST_GO(registers, .procs = "1,2")
     disturb(compute_known, WORKERS, 700 * GORT_MS);
 }
 
+/* --- frames ------------------------------------------------------------------------------------------------ */
+
+/* A frame of a size that valgrind has no shortcut for: that is when it looks for the stack that it belongs to. */
+static __attribute__((noinline)) int fill_frame(int n)
+{
+    volatile unsigned char frame[1000];
+    int sum = 0;
+    for (size_t i = 0; i < sizeof frame; i += 100)
+        frame[i] = (unsigned char)n;
+    for (size_t i = 0; i < sizeof frame; i += 100)
+        sum += frame[i];
+    return sum;
+}
+
+static void fill_frames(void *arg)
+{
+    int n = (int)(intptr_t)arg;
+    do {
+        for (int i = 0; i < 100; i++)
+            CHECK_EQ(fill_frame(n), 10 * n);
+    } while (go_on());
+}
+
+TEST_GO(frames, .procs = "1,2")
+{
+    disturb(fill_frames, WORKERS, 700 * GORT_MS);
+}
+
 /* --- the thread ---------------------------------------------------------------------------------------------- */
 
 static __thread int thread_value;

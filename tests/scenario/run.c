@@ -145,7 +145,7 @@ static int return_5(void *unused)
 
 static void *run_in_thread(void *unused)
 {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < (test_under_valgrind() ? 3 : 20); i++) {
         int got;
         do
             got = gort_run(return_5, NULL);

@@ -226,6 +226,7 @@ TEST(debug_switches)
     CHECK(!c.preempt_off && !c.scheddetail && !c.fuzz);
     CHECK_EQ(c.idle_ms, 0);
     CHECK(gort__os_force.no_guard_install == test_under_valgrind() && !gort__os_force.no_membarrier);
+    CHECK(gort__os_force.no_altstack == test_under_valgrind());
     CHECK(with("GORT_DEBUG", "preempt=off,preempt=on").preempt_off == false); /* the last one counts */
 }
 

@@ -3,7 +3,8 @@
  * signal.c - alternate stacks, taking a signal that nobody uses, and leaving at once.
  *
  * Why: handlers of ours run on an alternate stack (SA_ONSTACK), because a goroutine's stack may be
- * small or have just overflowed. A program's own handler always wins: only a signal with the default
+ * small or have just overflowed; but not under valgrind, which notices neither that they begin on another stack nor
+ * that they are back (mem/sanitize.h). A program's own handler always wins: only a signal with the default
  * disposition is taken, and it is given back only while the handler is still ours.
  * Threads: any for its own alternate stack. Dispositions belong to the process; the kernel offers no
  * compare-and-swap for them, so a program that installs its handler at the very moment of take or
@@ -17,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/fatal.h"
+#include "os/force.h"
 #include "os/os.h"
 
 void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *saved)
@@ -39,6 +41,12 @@ void gort__os_altstack_restore(const struct gort__os_altstack *saved)
     errno = saved_errno;
 }
 
+/* What our handlers are installed with. */
+static int handler_flags(void)
+{
+    return SA_RESTART | (gort__os_force.no_altstack ? 0 : SA_ONSTACK);
+}
+
 /* What is installed for signo; false for a number that is no signal. */
 static bool look(int signo, struct sigaction *out)
 {
@@ -53,7 +61,7 @@ bool gort__os_signal_take(int signo, void (*fn)(int signo))
     if (taken) {
         memset(&action, 0, sizeof action);
         action.sa_handler = fn;
-        action.sa_flags = SA_ONSTACK | SA_RESTART;
+        action.sa_flags = handler_flags();
         sigemptyset(&action.sa_mask);
         taken = sigaction(signo, &action, NULL) == 0;
     }
@@ -136,7 +144,7 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
         gort__store(&shared.fn, fn, RELEASE); /* pairs with on_shared */
         memset(&action, 0, sizeof action);
         action.sa_sigaction = on_shared;
-        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+        action.sa_flags = SA_SIGINFO | handler_flags();
         /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could leave ours
          * half-way with siglongjmp, and a lock of ours locked. What only the code itself causes is not masked: the kernel
          * ends a process for a masked fault without a word, and a sandbox answers system calls in its SIGSYS handler. */
@@ -197,7 +205,7 @@ static struct sigaction former[_NSIG]; /* of caught signals; guarded by the call
 int gort__os_signal_catch(int signo, void (*fn)(int signo))
 {
     int saved = errno, err = 0;
-    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_ONSTACK | SA_RESTART};
+    struct sigaction action = {.sa_handler = fn, .sa_flags = handler_flags()};
     sigfillset(&action.sa_mask);
     if (signo <= 0 || signo >= _NSIG)
         err = -EINVAL;
