@@ -18,6 +18,8 @@
  */
 #include "mem/slab.h"
 
+#include <string.h>
+
 #include "base/fatal.h"
 #include "os/os.h"
 
@@ -152,7 +154,8 @@ void gort__slab_empty(struct gort__slab *s, struct gort__chunk *c)
 {
     gort__check(gort__chunk_is_full(s, c));
     gort__store(&c->carved, c->first, RELEASE); /* pairs with the readers (dump) */
-    gort__os_vm_discard(c->base, c->bytes);
+    if (!gort__os_vm_discard(c->base, c->bytes))
+        memset(c->base, 0, c->bytes); /* as those who carve expect it */
     gort__lock_take(&s->lock, GORT_RANK_SLAB);
     c->more = s->again;
     s->again = c;

@@ -28,8 +28,9 @@ struct gort__os_range {
     size_t size;
 };
 int gort__os_vm_guard_many(const struct gort__os_range *ranges, int n);
-/* The range reads as zero from now on and its memory goes back to the kernel; guards in it stay. */
-void gort__os_vm_discard(void *addr, size_t size);
+/* The memory of the range goes back to the kernel, and it reads as zero from now on; guards in it stay. False, or nothing
+ * said: it may have been refused (locked memory of old kernels), and then what is there stays in part or whole. */
+bool gort__os_vm_discard(void *addr, size_t size);
 void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n);
 /* The range is as gort__os_vm_map and _small made it: its `guards` guards are gone, and so are the kernel's tables for
  * it. False: it is as it was. */

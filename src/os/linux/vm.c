@@ -17,7 +17,6 @@
  * Threads: all functions from any thread at any time, except init. errno is never changed.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -134,13 +133,13 @@ int gort__os_vm_guard_many(const struct gort__os_range *ranges, int n)
     return done;
 }
 
-void gort__os_vm_discard(void *addr, size_t size)
+bool gort__os_vm_discard(void *addr, size_t size)
 {
     int saved = errno;
     /* Locked memory refuses the plain way; before Linux 5.18 it could not be given back at all. */
-    if (madvise(addr, size, MADV_DONTNEED) != 0 && madvise(addr, size, MADV_DONTNEED_LOCKED) != 0)
-        memset(addr, 0, size);
+    bool done = madvise(addr, size, MADV_DONTNEED) == 0 || madvise(addr, size, MADV_DONTNEED_LOCKED) == 0;
     errno = saved;
+    return done;
 }
 
 void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n)
