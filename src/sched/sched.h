@@ -54,6 +54,13 @@ struct gort__estate {
     struct gort__p *p;            /* its m->p: gort_block_enter looks there without asking; NULL: none */
 };
 
+/* What an M's thread does about an announced blocking call: bits of gort__m.block (block.c). */
+enum gort__block {
+    GORT_BLOCK_CALL = 1, /* it is in one */
+    GORT_BLOCK_SEEN = 2, /* in the same one since a look of sysmon, which says so */
+    GORT_BLOCK_MORE = 4  /* its end has more to do than the simple one */
+};
+
 /* What a thread's self points at during an announced blocking call. The first fields are those of an M. */
 struct gort__shadow {
     uint32_t inside, attention; /* attention is GORT_ATT_SHADOW: every call takes the slow way in */
@@ -136,9 +143,9 @@ struct gort__m {
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
     /* Others may look at these even when the record is just given to a new thread: they are the last ones, see m.c. */
-    int tid;            /* atomic */
-    int timer;          /* on the thread's CPU clock, < 0: none; atomic */
-    uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
+    int tid;                /* atomic */
+    int timer;              /* on the thread's CPU clock, < 0: none; atomic */
+    uint32_t block;         /* enum gort__block; atomic, written by the thread, and marked by sysmon */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
     /* These stay with the record. */
     uint64_t altstack_id; /* valgrind's, of the alternate stack */
@@ -148,7 +155,7 @@ struct gort__m {
 /* What sysmon remembers of a P (sysmon.c). */
 struct gort__watch {
     struct gort__m *m;
-    uint32_t slice, block_seq;
+    uint32_t slice;
     uint64_t switches;
     int64_t since; /* when the slice was first seen */
     struct gort__still still;
@@ -277,18 +284,17 @@ static inline struct gort__m *gort__m_self(void)
     return gort__arch_self();
 }
 
-/* The M whose stand-in `shadow` is. */
-static inline struct gort__m *gort__m_of_shadow(struct gort__m *shadow)
+/* The thread's M, also while self is its stand-in, in an announced blocking call (block.c). */
+static inline struct gort__m *gort__m_home(void)
 {
-    return (struct gort__m *)(void *)((char *)shadow - offsetof(struct gort__m, shadow));
+    return gort__arch_home();
 }
 
-/* m, or the M whose stand-in it is in an announced blocking call (block.c). NULL: NULL. */
-static inline struct gort__m *gort__m_real(struct gort__m *m)
+/* Home first: a signal handler that finds a self finds a home. */
+static inline void gort__m_set_self(struct gort__m *m)
 {
-    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = gort__m_of_shadow(m);
-    return m;
+    gort__arch_set_home(m);
+    gort__arch_set_self(m);
 }
 
 /* Somebody wants the M's attention. */

@@ -106,19 +106,25 @@ bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since
     return state == GORT__OS_TASK_SLEEPS || (state == GORT__OS_TASK_UNKNOWN && now - s->since >= BLIND);
 }
 
+/* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells that the call is. */
+static uint32_t mark_call(struct gort__m *m)
+{
+    uint32_t block = gort__load(&m->block, RELAXED), expected = block;
+    if (block == GORT_BLOCK_CALL || block == (GORT_BLOCK_CALL | GORT_BLOCK_MORE))
+        gort__cas(&m->block, &expected, block | GORT_BLOCK_SEEN, RELAXED);
+    return block;
+}
+
 static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 {
-    struct gort__watch *w = &p->watch;
-    uint32_t seq = gort__load(&m->block_seq, RELAXED);
-    bool announced = (seq & 1) && seq == w->block_seq;
-    w->block_seq = seq;
-    if (announced) {
+    uint32_t block = mark_call(m);
+    if (block & GORT_BLOCK_SEEN) {
         bool taken = gort__p_take_away(p, m);
         if (taken) /* before the call is over: others may be about to make such calls */
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
     }
-    if ((seq & 1) || !gort__sysmon_asleep(&w->still, gort__load(&m->tid, RELAXED), now, true) ||
+    if (block || !gort__sysmon_asleep(&p->watch.still, gort__load(&m->tid, RELAXED), now, true) ||
         !gort__p_take_away(p, m))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
@@ -179,7 +185,7 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
         if (m)
-            w->block_seq = gort__load(&m->block_seq, RELAXED);
+            mark_call(m);
         *stuck = false;
         return false;
     }
@@ -274,7 +280,7 @@ static void look_around(uint32_t seen)
 static void loop(void *unused)
 {
     (void)unused;
-    gort__arch_set_self(mon.m);
+    gort__m_set_self(mon.m);
     mon.m->err = gort__os_errno();
     gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
     gort__os_thread_precise();
