@@ -4,7 +4,7 @@
  *
  * Why: any goroutine in user code can lose its P to sysmon (owner.c), so announcing a blocking call needs no
  * atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the mark at the
- * next tick loses its P without a look at the thread. leave wipes it out and then looks whether that happened. Once a call
+ * next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then looks whether that happened. Once a call
  * turned out to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
  * The fast halves compute nothing from what the other has just stored, so that pairs do not wait for each other's stores.
  *
@@ -39,6 +39,15 @@ static void owe(struct gort__m *m)
         gort__sched.without_p++;
     }
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+
+/* How often the thread has gone to sleep. */
+static uint64_t waits(void)
+{
+    int64_t cpu;
+    uint64_t n;
+    gort__os_thread_usage(&cpu, &n);
+    return n;
 }
 
 /* Gives up the P before the call. Inside. */
@@ -80,8 +89,9 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
     if (p) {
         gort__sysmon_poke();
         if (gort__load(&p->long_blocks, RELAXED) && gort__p_has_work()) {
-            m->block_at = gort__os_now();
             give_up(m);
+            m->block_at = gort__os_now();
+            m->block_waits = waits();
         }
     }
     gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
@@ -127,6 +137,12 @@ static void end_as_thread(struct gort__m *m)
     gort__leave(m);
 }
 
+/* The call for which it gave up its P. One that never slept was brief, however long the thread waited for a CPU. */
+static bool was_brief(const struct gort__m *m)
+{
+    return waits() == m->block_waits || gort__os_now() - m->block_at < SHORT_CALL;
+}
+
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 {
     if (m->block_depth) {
@@ -155,12 +171,12 @@ static GORT_NOINLINE void leave_marked(struct gort__m *m)
 {
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
-    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
-    int64_t gave_up = m->block_at;
+    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P, gave_up = m->block_at != 0;
+    bool brief = !taken || was_brief(m);
     m->block_at = 0;
-    bool brief = !taken || (gave_up && gort__os_now() - gave_up < SHORT_CALL);
     gort__attend(m);
-    judge(m->p, brief);
+    if (!taken || gave_up) /* else it was up to sysmon */
+        judge(m->p, brief);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
 }

@@ -138,7 +138,8 @@ struct gort__m {
     uint64_t run;               /* which run it belongs to (plain: used last) */
     struct gort__estate estate; /* what it keeps alive after the end of the run */
     int64_t block_at; /* when it gave its P up for an announced call, 0: it did not; owned by the thread */
-    bool on_g0;       /* it makes such a call (gort_block) right now */
+    uint64_t block_waits;          /* how often it had gone to sleep then; owned by the thread */
+    bool on_g0;                    /* it makes such a call (gort_block) right now */
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
@@ -159,8 +160,10 @@ struct gort__watch {
     uint64_t switches;
     int64_t since; /* when the slice was first seen */
     struct gort__still still;
-    int64_t asked;  /* when it was asked to stop; 0: not yet */
-    uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
+    int64_t call_cpu;  /* the thread's CPU clock when it was first seen in its announced call */
+    int64_t ready_cpu; /* the same when it was last found to wait for a CPU there; -1: it was not */
+    int64_t asked;     /* when it was asked to stop; 0: not yet */
+    uint64_t waits;    /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
     int64_t computed_at; /* the thread's CPU clock when waits was noted */
 };

@@ -3,7 +3,8 @@
  * sysmon.c - the monitor: a thread without a P that sees to it that nobody is kept from running.
  *
  * At each tick it looks at every P whose thread runs a goroutine while others wait:
- *     in an announced blocking call since the last tick      its P is taken away
+ *     in an announced blocking call since the last tick,
+ *     and it sleeps or has used some CPU time in it          its P is taken away
  *     in user code, its CPU clock stands still, asleep in
  *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
  *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
@@ -11,8 +12,8 @@
  *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
  *                                                            has not slept in this slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
- * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while somebody waits. While no P goes on it also sees to timers and fds, and to timers that are long overdue
+ * something it waited for has come. A tick is 20 us while it takes Ps or sees to events, and grows to 10 ms; 1 ms at
+ * most while somebody waits, a quarter of that after it has asked one to stop. While no P goes on it also sees to timers and fds, and to timers that are long overdue
  * because whoever was on duty has found something else to do.
  * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
  * little every millisecond would pay more for waking it each time than for what it does.
@@ -28,6 +29,7 @@
 #define MS           INT64_C(1000000)
 #define TICK_MIN     (20 * US)
 #define TICK_WAITING (1 * MS)
+#define TICK_ASKED   (TICK_WAITING / 4)
 #define TICK_MAX     (10 * MS)
 #define QUIET_ROUNDS 50 /* without anything to do before ticks grow */
 #define SLICE        (10 * MS)
@@ -38,6 +40,7 @@
 #define TIMER_LATE   (200 * US)
 #define ASK_AGAIN    (10 * MS)
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
+#define CALL_CPU     (200 * US)         /* in one announced call: it computes there */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
 #define HOG_PROVEN   (2 * MS)           /* and so much together with former slices, make a hog */
 #define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
@@ -115,17 +118,46 @@ static uint32_t mark_call(struct gort__m *m)
     return block;
 }
 
+/* The thread is in a call that was marked just now. */
+static void note_call(struct gort__watch *w, int tid)
+{
+    w->call_cpu = gort__os_thread_cpu(tid);
+    w->ready_cpu = -1;
+}
+
+/*
+ * Whether the call that a thread has been in since an earlier look is worth its P. Not if it only waits for a CPU, which
+ * whoever gets the P would have to wait for as well: on a busy machine many a brief call is found so, and the change of
+ * hands costs more than the call. The file that tells is dear: once it has said so there is no news until the thread's CPU
+ * clock has moved. *sleeps: it waits for something, and calls like it may do so, too.
+ */
+static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
+{
+    int64_t cpu = gort__os_thread_cpu(tid);
+    *sleeps = false;
+    if (cpu == w->ready_cpu)
+        return false;
+    *sleeps = gort__os_thread_state(tid) != GORT__OS_TASK_RUNS;
+    w->ready_cpu = cpu;
+    return *sleeps || cpu - w->call_cpu >= CALL_CPU;
+}
+
 static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 {
+    struct gort__watch *w = &p->watch;
+    int tid = gort__load(&m->tid, RELAXED);
     uint32_t block = mark_call(m);
     if (block & GORT_BLOCK_SEEN) {
-        bool taken = gort__p_take_away(p, m);
-        if (taken) /* before the call is over: others may be about to make such calls */
+        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__p_take_away(p, m);
+        if (taken && sleeps) /* before the call is over: others may be about to make such calls */
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
     }
-    if (block || !gort__sysmon_asleep(&p->watch.still, gort__load(&m->tid, RELAXED), now, true) ||
-        !gort__p_take_away(p, m))
+    if (block) {
+        note_call(w, tid);
+        return false;
+    }
+    if (!gort__sysmon_asleep(&w->still, tid, now, true) || !gort__p_take_away(p, m))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -173,9 +205,13 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
-/* True: something was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
+/* DONE: it may be so again in a moment. ASKED: what follows takes its time; looking all the while would cost the
+ * goroutines more than they gain. */
+enum { NOTHING, ASKED, DONE };
+
+/* What was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
  * if it was at work since the last look. */
-static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
+static int look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
 {
     struct gort__watch *w = &p->watch;
     struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
@@ -184,20 +220,21 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     *moved |= m || m != w->m || slice != w->slice;
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
-        if (m)
-            mark_call(m);
+        if (m && mark_call(m))
+            note_call(w, gort__load(&m->tid, RELAXED));
         *stuck = false;
-        return false;
+        return NOTHING;
     }
     bool same = switches == w->switches;
     w->switches = switches;
     if (waiting == NOBODY || gort__load(&m->g, RELAXED) == &m->g0)
-        return false;
+        return NOTHING;
     if (same && !gort__load(&m->inside, RELAXED) && retake(p, m, now))
-        return true;
+        return DONE;
     int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
     limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
-    return now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
+    bool asks = now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
+    return asks ? ASKED : NOTHING;
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -228,11 +265,13 @@ static bool all_idle(void)
 }
 
 /* The length of the tick after one in which something was done, or not. */
-static void adapt(bool busy, bool somebody_waits)
+static void adapt(int did, bool somebody_waits)
 {
-    if (busy) {
+    if (did == DONE) {
         mon.tick = TICK_MIN;
         mon.quiet = 0;
+    } else if (did == ASKED) {
+        mon.tick = TICK_ASKED;
     } else if (mon.tick > TICK_MIN || ++mon.quiet > QUIET_ROUNDS) {
         mon.tick *= 2;
     }
@@ -247,7 +286,7 @@ static void sleep_until(int64_t until, uint32_t seen)
     gort__store(&s->sysmon_deep, 0, RELAXED);
     if (gort__load(&s->sysmon_hurry, RELAXED)) {
         gort__store(&s->sysmon_hurry, false, RELAXED);
-        adapt(true, false);
+        adapt(DONE, false);
     } else if (until == INT64_MAX) {
         mon.tick = TICK_WAITING / 2;
     }
@@ -257,16 +296,20 @@ static void sleep_until(int64_t until, uint32_t seen)
 static void look_around(uint32_t seen)
 {
     struct gort__sched *s = &gort__sched;
-    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p, moved = false;
+    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, stuck = !idle_p, moved = false;
+    int did = NOTHING;
     int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
     int64_t now = gort__os_now();
     int n = gort__load(&s->procs, RELAXED);
-    for (int i = 0; i < n; i++)
-        busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
+    for (int i = 0; i < n; i++) {
+        int here = look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck,
+                           &moved); /* pairs with proc.c */
+        did = here > did ? here : did;
+    }
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
-    if (stuck || gort__timer_next() <= now - grace)
-        busy |= see_to_events(now);
-    adapt(busy, waiting != NOBODY || (stuck && gort__poll_pending()));
+    if ((stuck || gort__timer_next() <= now - grace) && see_to_events(now))
+        did = DONE;
+    adapt(did, waiting != NOBODY || (stuck && gort__poll_pending()));
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace)
         until = next + grace > now ? next + grace : now;

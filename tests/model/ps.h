@@ -249,6 +249,11 @@ uint64_t gort__os_thread_waits(int tid)
     (void)tid;
     return 0;
 }
+void gort__os_thread_usage(int64_t *cpu, uint64_t *waits)
+{
+    *cpu = book.cpu;
+    *waits = 0;
+}
 void gort__os_thread_signal(int tid, int number, void *value)
 {
     MODEL_ASSERT(tid > 0 && value == &signo);
