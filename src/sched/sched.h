@@ -122,7 +122,7 @@ struct gort__m {
     uint64_t lap_switches;    /* of that P, then; the same */
     int64_t lap_pure;         /* CPU time until then without a sleep, ns; the same */
     int64_t lap_from;         /* its CPU clock then, or when it was last asked to stop; owned by the thread */
-    uint64_t lap_waits;       /* how often it had gone to sleep; owned by the thread */
+    uint64_t lap_waits;       /* how often it had gone to sleep; atomic, written by the thread */
     int64_t signalled;        /* when our signal was last sent to it, 0: never; atomic */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
@@ -413,8 +413,9 @@ struct gort__g *gort__held_take(void);
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
 void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held, or at least was asked to stop */
 void gort__lap_begin(struct gort__m *m); /* it was held, and goes on */
-/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. */
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p);
+/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. 0 if it has slept since:
+ * waits is how often it has gone to sleep until now. */
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits);
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8

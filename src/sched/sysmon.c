@@ -167,17 +167,26 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
+/* The thread has a CPU in this very moment, or waits for one. Its clock tells more quickly than any file. */
+static bool awake(int tid)
+{
+    int64_t cpu = gort__os_thread_cpu(tid), then = gort__os_thread_cpu(tid);
+    if (then != cpu)
+        return true;
+    return gort__os_thread_state(tid) == GORT__OS_TASK_RUNS && gort__os_thread_cpu(tid) == then;
+}
+
 /*
  * The thread has done nothing but compute since it was first seen to run for long, and so it did before (lap.c). It must have
  * got the CPU for that: one that waited for it all the time has not slept either, and may be about to make a call that a
  * signal would cut short. So may a hog, too: nobody can know; but the longer it has only computed the less likely is it that it
- * makes such a call in the very microseconds between this look and the signal.
+ * makes such a call in the very moment between the last look at its clock and the signal.
  */
 static bool pure_hog(struct gort__p *p, struct gort__m *m)
 {
     struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
-    int64_t from = gort__os_now(), cpu = gort__os_thread_cpu(tid);
+    int64_t cpu = gort__os_thread_cpu(tid);
     uint64_t waits = gort__os_thread_waits(tid);
     if (!w->measured || waits != w->waits) {
         w->waits = waits;
@@ -186,8 +195,10 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
         return false;
     }
     int64_t computed = cpu - w->computed_at;
-    return waits != UINT64_MAX && computed >= HOG_CPU && computed + gort__lap_pure(m, p) >= HOG_PROVEN &&
-           gort__os_now() - from < HOG_LOOK;
+    if (waits == UINT64_MAX || computed < HOG_CPU || computed + gort__lap_pure(m, p, waits) < HOG_PROVEN)
+        return false;
+    int64_t from = gort__os_now();
+    return awake(tid) && gort__os_now() - from < HOG_LOOK;
 }
 
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)

@@ -157,7 +157,7 @@ void gort__lap_end(struct gort__m *m)
 {
     (void)m;
 }
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p)
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits)
 {
     (void)m;
     (void)p;
