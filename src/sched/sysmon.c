@@ -42,7 +42,7 @@
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
 #define CALL_CPU     (200 * US)         /* in one announced call: it computes there */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
-#define HOG_PROVEN   (2 * MS)           /* and so much together with former slices, make a hog */
+#define HOG_PROVEN   (10 * MS)          /* and so much together with former slices, make a hog */
 #define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
 
 static struct {
@@ -167,13 +167,17 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
-/* The thread has a CPU in this very moment, or waits for one. Its clock tells more quickly than any file. */
-static bool awake(int tid)
+/*
+ * The thread has a CPU in this very moment, or it waits for one and has not slept since `waits`: a poll that has woken up and
+ * waits for a CPU is still cut short. Its clock tells more quickly than any file whether it has run since.
+ */
+static bool computes_now(int tid, uint64_t waits)
 {
-    int64_t cpu = gort__os_thread_cpu(tid), then = gort__os_thread_cpu(tid);
-    if (then != cpu)
+    int64_t before = gort__os_thread_cpu(tid), cpu = gort__os_thread_cpu(tid);
+    if (cpu != before)
         return true;
-    return gort__os_thread_state(tid) == GORT__OS_TASK_RUNS && gort__os_thread_cpu(tid) == then;
+    return gort__os_thread_state(tid) == GORT__OS_TASK_RUNS && gort__os_thread_waits(tid) == waits &&
+           gort__os_thread_cpu(tid) == cpu;
 }
 
 /*
@@ -198,7 +202,7 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
     if (waits == UINT64_MAX || computed < HOG_CPU || computed + gort__lap_pure(m, p, waits) < HOG_PROVEN)
         return false;
     int64_t from = gort__os_now();
-    return awake(tid) && gort__os_now() - from < HOG_LOOK;
+    return computes_now(tid, waits) && gort__os_now() - from < HOG_LOOK;
 }
 
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
