@@ -161,6 +161,7 @@ int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits)
 {
     (void)m;
     (void)p;
+    (void)waits;
     return 0;
 }
 void gort__g_cache_flush(struct gort__p *p)
