@@ -138,7 +138,8 @@ static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
     if (cpu == w->ready_cpu)
         return false;
     *sleeps = gort__os_thread_state(tid) != GORT__OS_TASK_RUNS;
-    w->ready_cpu = cpu;
+    if (!*sleeps) /* else it may sleep on, and its P could not be taken this time */
+        w->ready_cpu = cpu;
     return *sleeps || cpu - w->call_cpu >= CALL_CPU;
 }
 
