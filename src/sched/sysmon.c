@@ -12,8 +12,8 @@
  *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
  *                                                            has not slept in this slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
- * something it waited for has come. A tick is 20 us while it takes Ps or sees to events, and grows to 10 ms; 1 ms at
- * most while somebody waits, a quarter of that after it has asked one to stop. While no P goes on it also sees to timers and fds, and to timers that are long overdue
+ * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
+ * most while somebody waits. While no P goes on it also sees to timers and fds, and to timers that are long overdue
  * because whoever was on duty has found something else to do.
  * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
  * little every millisecond would pay more for waking it each time than for what it does.
@@ -29,7 +29,6 @@
 #define MS           INT64_C(1000000)
 #define TICK_MIN     (20 * US)
 #define TICK_WAITING (1 * MS)
-#define TICK_ASKED   (TICK_WAITING / 4)
 #define TICK_MAX     (10 * MS)
 #define QUIET_ROUNDS 50 /* without anything to do before ticks grow */
 #define SLICE        (10 * MS)
@@ -221,13 +220,9 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
     return true;
 }
 
-/* DONE: it may be so again in a moment. ASKED: what follows takes its time; looking all the while would cost the
- * goroutines more than they gain. */
-enum { NOTHING, ASKED, DONE };
-
-/* What was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
+/* True: something was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
  * if it was at work since the last look. */
-static int look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
+static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
 {
     struct gort__watch *w = &p->watch;
     struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
@@ -239,18 +234,17 @@ static int look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, boo
         if (m && mark_call(m))
             note_call(w, gort__load(&m->tid, RELAXED));
         *stuck = false;
-        return NOTHING;
+        return false;
     }
     bool same = switches == w->switches;
     w->switches = switches;
     if (waiting == NOBODY || gort__load(&m->g, RELAXED) == &m->g0)
-        return NOTHING;
+        return false;
     if (same && !gort__load(&m->inside, RELAXED) && retake(p, m, now))
-        return DONE;
+        return true;
     int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
     limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
-    bool asks = now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
-    return asks ? ASKED : NOTHING;
+    return now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -281,13 +275,11 @@ static bool all_idle(void)
 }
 
 /* The length of the tick after one in which something was done, or not. */
-static void adapt(int did, bool somebody_waits)
+static void adapt(bool busy, bool somebody_waits)
 {
-    if (did == DONE) {
+    if (busy) {
         mon.tick = TICK_MIN;
         mon.quiet = 0;
-    } else if (did == ASKED) {
-        mon.tick = TICK_ASKED;
     } else if (mon.tick > TICK_MIN || ++mon.quiet > QUIET_ROUNDS) {
         mon.tick *= 2;
     }
@@ -302,7 +294,7 @@ static void sleep_until(int64_t until, uint32_t seen)
     gort__store(&s->sysmon_deep, 0, RELAXED);
     if (gort__load(&s->sysmon_hurry, RELAXED)) {
         gort__store(&s->sysmon_hurry, false, RELAXED);
-        adapt(DONE, false);
+        adapt(true, false);
     } else if (until == INT64_MAX) {
         mon.tick = TICK_WAITING / 2;
     }
@@ -312,20 +304,16 @@ static void sleep_until(int64_t until, uint32_t seen)
 static void look_around(uint32_t seen)
 {
     struct gort__sched *s = &gort__sched;
-    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, stuck = !idle_p, moved = false;
-    int did = NOTHING;
+    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p, moved = false;
     int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
     int64_t now = gort__os_now();
     int n = gort__load(&s->procs, RELAXED);
-    for (int i = 0; i < n; i++) {
-        int here = look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck,
-                           &moved); /* pairs with proc.c */
-        did = here > did ? here : did;
-    }
+    for (int i = 0; i < n; i++)
+        busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
-    if ((stuck || gort__timer_next() <= now - grace) && see_to_events(now))
-        did = DONE;
-    adapt(did, waiting != NOBODY || (stuck && gort__poll_pending()));
+    if (stuck || gort__timer_next() <= now - grace)
+        busy |= see_to_events(now);
+    adapt(busy, waiting != NOBODY || (stuck && gort__poll_pending()));
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace)
         until = next + grace > now ? next + grace : now;
