@@ -36,6 +36,8 @@
  * void *gort__arch_self(void), gort__arch_set_self(void *)                              inline
  *     One pointer per thread, NULL at first. Read anew at every call: a compiler never keeps it,
  *     or the address it came from, across a switch.
+ * void *gort__arch_home(void), gort__arch_set_home(void *)                              inline
+ *     A second one. self is written again and again; what is computed from home need not wait for that.
  * uint64_t gort__arch_held(void), gort__arch_set_held(uint64_t)                         inline
  *     One more word per thread, for lock ranks (debug builds).
  * void *gort__arch_sp(void)                                                             inline

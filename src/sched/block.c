@@ -3,9 +3,10 @@
  * block.c - calls that block, announced by the caller.
  *
  * Why: any goroutine in user code can lose its P to sysmon (owner.c), so announcing a blocking call needs no
- * atomic operation: enter counts block_seq up, which tells sysmon to take the P at its next tick without looking
- * at the thread, and leave is an ordinary entry, which finds out whether that happened. Once a call turned out
- * to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
+ * atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the mark at the
+ * next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then looks whether that happened. Once a call
+ * turned out to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
+ * The fast halves compute nothing from what the other has just stored, so that pairs do not wait for each other's stores.
  *
  * In between the caller counts as a plain thread. The thread's self then points at the M's shadow, a
  * stand-in whose attention is never 0: a gort call takes the slow way in, which surfaces: gives up the
@@ -40,6 +41,15 @@ static void owe(struct gort__m *m)
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
+/* How often the thread has gone to sleep. */
+static uint64_t waits(void)
+{
+    int64_t cpu;
+    uint64_t n;
+    gort__os_thread_usage(&cpu, &n);
+    return n;
+}
+
 /* Gives up the P before the call. Inside. */
 static void give_up(struct gort__m *m)
 {
@@ -49,59 +59,64 @@ static void give_up(struct gort__m *m)
     gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
 
-static inline void begin_call(struct gort__m *m)
+/* more: GORT_BLOCK_MORE or 0. */
+static inline void begin_call(struct gort__m *m, uint32_t more)
 {
     gort__store(&m->g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
-    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__store(&m->block, GORT_BLOCK_CALL | more, RELAXED);
     gort__arch_set_self(&m->shadow);
 }
 
-/* Slow halves end the call themselves, so that the fast ones save no registers. */
-static GORT_NOINLINE void enter_slow(void)
+static inline void end_call(struct gort__m *m)
 {
-    struct gort__m *m = gort__enter();
+    gort__arch_set_self(m);
+    gort__store(&m->block, 0, RELAXED);
+    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL; without a P for a moment: owner.c */
+}
+
+/* Slow halves end the call themselves, so that the fast ones save no registers. */
+static GORT_NOINLINE void enter_slow(struct gort__m *m)
+{
+    if (gort__load(&m->block, RELAXED) ||
+        (m->g->flags & GORT_G_THREAD)) { /* in a call already, or no goroutine */
+        m->block_depth++;
+        if (gort__load(&m->block, RELAXED))
+            gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
+        return;
+    }
+    m = gort__enter();
     struct gort__p *p = m->p; /* a goroutine always has an M here */
     if (p) {
         gort__sysmon_poke();
         if (gort__load(&p->long_blocks, RELAXED) && gort__p_has_work()) {
-            m->block_at = gort__os_now();
             give_up(m);
+            m->block_at = gort__os_now();
+            m->block_waits = waits();
         }
     }
     gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
-    begin_call(m);
+    begin_call(m, GORT_BLOCK_MORE);
 }
 
 /* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would be dear. */
-static bool missed(const struct gort__p *p)
+static inline bool missed(const struct gort__p *p)
 {
     return gort__load(&gort__sched.sysmon_deep, RELAXED) &&
-           (!gort__runq_empty(&p->runq) || gort__load(&gort__sched.queued, RELAXED));
+           (!gort__runq_seems_empty(&p->runq) || gort__load(&gort__sched.queued, RELAXED));
 }
 
 void gort_block_enter(void)
 {
-    struct gort__m *m = gort__m_self();
-    if (!m)
+    struct gort__m *m = gort__m_home();
+    if (GORT_UNLIKELY(!m))
         return;
-    uint32_t bits = gort__load(&m->attention, RELAXED);
-    if (GORT_UNLIKELY(bits & GORT_ATT_SHADOW)) {
-        gort__m_of_shadow(m)->block_depth++;
-        return;
-    }
-    if (GORT_UNLIKELY(m->g->flags & GORT_G_THREAD)) {
-        m->block_depth++;
-        return;
-    }
-    if (GORT_UNLIKELY(bits & GORT_ATT_ENDED)) { /* its P is gone, too */
-        enter_slow();
-        return;
-    }
-    struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
-    if (p && GORT_UNLIKELY(gort__load(&p->long_blocks, RELAXED) || missed(p)))
-        enter_slow();
+    const struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
+    if (GORT_UNLIKELY(gort__load(&m->block, RELAXED) || m->g == &m->g0 ||
+                      (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) || /* its P is gone, too */
+                      (p && (gort__load(&p->long_blocks, RELAXED) || missed(p)))))
+        enter_slow(m);
     else
-        begin_call(m);
+        begin_call(m, 0);
 }
 
 /* One call was brief, or was not. Ps that others hold may be judged by sysmon at the same time: a guess gets lost. */
@@ -122,6 +137,12 @@ static void end_as_thread(struct gort__m *m)
     gort__leave(m);
 }
 
+/* The call for which it gave up its P. One that never slept was brief, however long the thread waited for a CPU. */
+static bool was_brief(const struct gort__m *m)
+{
+    return waits() == m->block_waits || gort__os_now() - m->block_at < SHORT_CALL;
+}
+
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 {
     if (m->block_depth) {
@@ -138,60 +159,66 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__os_fence_light();                  /* pairs with world.c and owner.c */
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
     gort__store(&m->block_g, NULL, RELEASE); /* pairs with world.c:user_stopped_locked */
-    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
+    gort__store(&m->block, 0, RELAXED);
     gort__attend(m);
     if (!m->p)
         gort__p_regain(m);
     gort__leave(m);
 }
 
-/* Its P is gone, or something else wants attention. Inside. */
+/* Its P is gone, something else wants attention, or the call is to be judged. */
 static GORT_NOINLINE void leave_marked(struct gort__m *m)
 {
-    gort__os_fence_light();
-    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P;
-    int64_t gave_up = m->block_at;
+    gort__store(&m->inside, 1, RELAXED);
+    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P, gave_up = m->block_at != 0;
+    bool brief = !taken || was_brief(m);
     m->block_at = 0;
-    bool brief = gave_up && gort__os_now() - gave_up < SHORT_CALL;
     gort__attend(m);
-    if (taken)
+    if (!taken || gave_up) /* else it was up to sysmon */
         judge(m->p, brief);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
     gort__leave(m);
 }
 
+static GORT_NOINLINE void leave_more(struct gort__m *m)
+{
+    if (gort__m_self() == m) {
+        leave_surfaced(m);
+    } else if (m->block_depth) {
+        m->block_depth--;
+    } else {
+        end_call(m);
+        leave_marked(m);
+    }
+}
+
+/*
+ * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any user code, until
+ * somebody marks it. Proof: as in owner.c, with the end of the call in place of inside. The taker marks and then looks at
+ * the state, through a heavy fence; here the state is RUNNING before the look at the mark. So who misses the mark
+ * is seen to run, and becomes DETACHED.
+ */
 void gort_block_leave(void)
 {
-    struct gort__m *m = gort__m_self();
-    if (!m)
+    struct gort__m *m = gort__m_home();
+    if (GORT_UNLIKELY(!m))
         return;
-    if (GORT_UNLIKELY(!(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))) {
-        leave_surfaced(m);
-        return;
-    }
-    m = gort__m_of_shadow(m);
-    if (GORT_UNLIKELY(m->block_depth)) {
-        m->block_depth--;
+    if (GORT_UNLIKELY((gort__load(&m->block, RELAXED) | GORT_BLOCK_SEEN) !=
+                      (GORT_BLOCK_CALL | GORT_BLOCK_SEEN))) {
+        leave_more(m);
         return;
     }
-    gort__arch_set_self(m);
-    gort__store(&m->block_seq, m->block_seq + 1, RELAXED);
-    gort__store(&m->inside, 1, RELAXED);
-    gort__compiler_fence(); /* a light one, as in gort__enter */
-    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED))) {
+    end_call(m);
+    gort__compiler_fence(); /* a light one: pairs with owner.c and world.c; see GORT_ATT_FENCE */
+    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
         leave_marked(m);
-        return;
-    }
-    if (GORT_UNLIKELY(gort__load(&m->p->long_blocks, RELAXED)))
-        judge(m->p, true);
-    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
-    gort__leave(m);
 }
 
 struct gort__m *gort__block_surface(struct gort__m *m)
 {
-    m = gort__m_real(m);
     gort__arch_set_self(m);
+    gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
     /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the run nobody does. */

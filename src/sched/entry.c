@@ -101,7 +101,7 @@ void gort__leave_blocking(struct gort__m *m)
 /* A goroutine takes a lock of the runtime outside of it (debug builds ask). */
 bool gort__entry_exposed(void)
 {
-    const struct gort__m *m = gort__m_real(gort__m_self());
+    const struct gort__m *m = gort__m_home();
     return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
            !gort__load(&m->adrift, RELAXED);
 }
@@ -119,7 +119,7 @@ void gort__entry_thread_ends(void *arg)
     gort__os_fence_light();                                      /* pairs with run.c:send_away_plain */
     if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_NO_RUN)) /* else what it left went with the run */
         gort__g_cleanup(&m->g0);
-    gort__arch_set_self(NULL);
+    gort__m_set_self(NULL);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m **at = &s->plain_ms; *at; at = &(*at)->all_next)
         if (*at == m) {
@@ -169,7 +169,7 @@ static struct gort__m *attach(void)
     m->all_next = s->plain_ms;
     s->plain_ms = m;
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    gort__arch_set_self(m);
+    gort__m_set_self(m);
     return m;
 }
 
@@ -199,7 +199,7 @@ struct gort__m *gort__enter_plain(void)
     if (!m)
         return NULL;
     if (gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW)
-        m = gort__block_surface(m);
+        m = gort__block_surface(gort__m_home());
     for (;;) {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c and run.c */

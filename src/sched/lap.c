@@ -37,14 +37,16 @@ void gort__lap_end(struct gort__m *m)
 void gort__lap_begin(struct gort__m *m)
 {
     struct gort__p *p = m->p; /* NULL: the run is over */
-    gort__os_thread_usage(&m->lap_from, &m->lap_waits);
+    uint64_t waits;
+    gort__os_thread_usage(&m->lap_from, &waits);
+    gort__store(&m->lap_waits, waits, RELAXED);
     gort__store(&m->lap_p, p, RELAXED);
     gort__store(&m->lap_switches, p ? p->switches : 0, RELAXED);
 }
 
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p)
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits)
 {
-    bool same = gort__load(&m->lap_p, RELAXED) == p &&
+    bool same = gort__load(&m->lap_p, RELAXED) == p && gort__load(&m->lap_waits, RELAXED) == waits &&
                 gort__load(&m->lap_switches, RELAXED) == gort__load(&p->switches, RELAXED);
     return same ? gort__load(&m->lap_pure, RELAXED) : 0;
 }

@@ -44,7 +44,7 @@ static void prepare(struct gort__m *m)
     gort__store(&m->g, &m->g0, RELAXED);
     gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
     gort__store(&m->timer, -1, RELAXED);
-    gort__store(&m->block_seq, 0, RELAXED);
+    gort__store(&m->block, 0, RELAXED);
     m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL};
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
@@ -305,7 +305,7 @@ void gort__m_main(void *arg)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = arg;
-    gort__arch_set_self(m);
+    gort__m_set_self(m);
     m->stack_hi = __builtin_frame_address(0);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
@@ -333,14 +333,14 @@ void gort__m_main(void *arg)
         /* The keeper joins it: until then self tells destructors of thread-local data that call us that the run is over. */
         if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL) && /* pairs with run.c:let_go */
             gort__load(&m->fate, ACQUIRE) == GORT_FATE_ORPHAN) {    /* pairs with run.c:let_go: the estate */
-            gort__arch_set_self(NULL);
+            gort__m_set_self(NULL);
             gort__sub(&gort__orphans, 1, RELAXED);
             gort__estate_free(&m->estate);
             gort__m_destroy(m);
         }
         return;
     }
-    gort__arch_set_self(NULL);
+    gort__m_set_self(NULL);
     if (m->p)
         gort__p_handoff(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);

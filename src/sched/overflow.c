@@ -169,7 +169,7 @@ static void finish(const struct gort__os_fault *f)
 
 static void on_fault(const struct gort__os_fault *f)
 {
-    struct gort__m *m = gort__m_real(gort__m_self());
+    struct gort__m *m = gort__m_home();
     if (!m)
         return;
     if (gort__load(&reporter, RELAXED) == gort__os_thread_id())

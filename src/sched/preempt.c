@@ -112,8 +112,8 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
 
 static void on_signal(const struct gort__os_signal *s)
 {
-    struct gort__m *self = gort__m_self(), *m = gort__m_real(self);
-    bool shadow = m != self;
+    struct gort__m *m = gort__m_home();
+    bool shadow = m != gort__m_self();
     bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
     /* When too many signals are queued, one without a sender is taken for ours for a while after we sent one. */
     int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;

@@ -49,7 +49,7 @@ static void on_quit(int signo)
 
 static void in_forked_child(void)
 {
-    struct gort__m *m = gort__m_real(gort__m_self());
+    struct gort__m *m = gort__m_home();
     if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
@@ -128,7 +128,7 @@ static int start(void)
     keeper_m->err = gort__os_errno();
     keeper_m->tid = gort__os_thread_id();
     gort__store(&keeper_m->inside, 1, RELAXED);
-    gort__arch_set_self(keeper_m);
+    gort__m_set_self(keeper_m);
     s->gs.object = sizeof(struct gort__g);
     s->ids = 1;
     gort__block_init();
@@ -409,7 +409,7 @@ static void teardown(struct gort__m *former)
         let_go(m);
     }
     orphans = NULL;
-    gort__arch_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
+    gort__m_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
     if (keeper_m)
         gort__m_destroy(keeper_m);
     keeper_m = NULL;

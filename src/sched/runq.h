@@ -128,6 +128,12 @@ struct gort__g *gort__runq_steal(struct gort__runq *q, struct gort__runq *victim
 bool gort__runq_steal_next(struct gort__runq *victim, struct gort__g *seen);
 /* Anybody: true only if there was a moment when the queue held nothing. */
 bool gort__runq_empty(const struct gort__runq *q);
+/* Anybody: the same, but may miss one on its way from next into the ring. */
+static inline bool gort__runq_seems_empty(const struct gort__runq *q)
+{
+    return gort__load(&q->head, RELAXED) == gort__load(&q->tail, RELAXED) &&
+           gort__load(&q->next, RELAXED) == NULL;
+}
 /* Anybody: how many there are, roughly. */
 uint32_t gort__runq_length(const struct gort__runq *q);
 

@@ -54,6 +54,13 @@ struct gort__estate {
     struct gort__p *p;            /* its m->p: gort_block_enter looks there without asking; NULL: none */
 };
 
+/* What an M's thread does about an announced blocking call: bits of gort__m.block (block.c). */
+enum gort__block {
+    GORT_BLOCK_CALL = 1, /* it is in one */
+    GORT_BLOCK_SEEN = 2, /* in the same one since a look of sysmon, which says so */
+    GORT_BLOCK_MORE = 4  /* its end has more to do than the simple one */
+};
+
 /* What a thread's self points at during an announced blocking call. The first fields are those of an M. */
 struct gort__shadow {
     uint32_t inside, attention; /* attention is GORT_ATT_SHADOW: every call takes the slow way in */
@@ -115,7 +122,7 @@ struct gort__m {
     uint64_t lap_switches;    /* of that P, then; the same */
     int64_t lap_pure;         /* CPU time until then without a sleep, ns; the same */
     int64_t lap_from;         /* its CPU clock then, or when it was last asked to stop; owned by the thread */
-    uint64_t lap_waits;       /* how often it had gone to sleep; owned by the thread */
+    uint64_t lap_waits;       /* how often it had gone to sleep; atomic, written by the thread */
     int64_t signalled;        /* when our signal was last sent to it, 0: never; atomic */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
@@ -131,14 +138,15 @@ struct gort__m {
     uint64_t run;               /* which run it belongs to (plain: used last) */
     struct gort__estate estate; /* what it keeps alive after the end of the run */
     int64_t block_at; /* when it gave its P up for an announced call, 0: it did not; owned by the thread */
-    bool on_g0;       /* it makes such a call (gort_block) right now */
+    uint64_t block_waits;          /* how often it had gone to sleep then; owned by the thread */
+    bool on_g0;                    /* it makes such a call (gort_block) right now */
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
     /* Others may look at these even when the record is just given to a new thread: they are the last ones, see m.c. */
-    int tid;            /* atomic */
-    int timer;          /* on the thread's CPU clock, < 0: none; atomic */
-    uint32_t block_seq; /* counts announced blocking calls, odd during one; atomic, written by the thread */
+    int tid;                /* atomic */
+    int timer;              /* on the thread's CPU clock, < 0: none; atomic */
+    uint32_t block;         /* enum gort__block; atomic, written by the thread, and marked by sysmon */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
     /* These stay with the record. */
     void *tsan_blank; /* TSan's fiber without a past; switch_san.h */
@@ -147,12 +155,14 @@ struct gort__m {
 /* What sysmon remembers of a P (sysmon.c). */
 struct gort__watch {
     struct gort__m *m;
-    uint32_t slice, block_seq;
+    uint32_t slice;
     uint64_t switches;
     int64_t since; /* when the slice was first seen */
     struct gort__still still;
-    int64_t asked;  /* when it was asked to stop; 0: not yet */
-    uint64_t waits; /* how often the thread had gone to sleep when it was first seen to run for long */
+    int64_t call_cpu;  /* the thread's CPU clock when it was first seen in its announced call */
+    int64_t ready_cpu; /* the same when it was last found to wait for a CPU there; -1: it was not */
+    int64_t asked;     /* when it was asked to stop; 0: not yet */
+    uint64_t waits;    /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
     int64_t computed_at; /* the thread's CPU clock when waits was noted */
 };
@@ -276,18 +286,17 @@ static inline struct gort__m *gort__m_self(void)
     return gort__arch_self();
 }
 
-/* The M whose stand-in `shadow` is. */
-static inline struct gort__m *gort__m_of_shadow(struct gort__m *shadow)
+/* The thread's M, also while self is its stand-in, in an announced blocking call (block.c). */
+static inline struct gort__m *gort__m_home(void)
 {
-    return (struct gort__m *)(void *)((char *)shadow - offsetof(struct gort__m, shadow));
+    return gort__arch_home();
 }
 
-/* m, or the M whose stand-in it is in an announced blocking call (block.c). NULL: NULL. */
-static inline struct gort__m *gort__m_real(struct gort__m *m)
+/* Home first: a signal handler that finds a self finds a home. */
+static inline void gort__m_set_self(struct gort__m *m)
 {
-    if (m && GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & GORT_ATT_SHADOW))
-        m = gort__m_of_shadow(m);
-    return m;
+    gort__arch_set_home(m);
+    gort__arch_set_self(m);
 }
 
 /* Somebody wants the M's attention. */
@@ -403,8 +412,9 @@ struct gort__g *gort__held_take(void);
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
 void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held, or at least was asked to stop */
 void gort__lap_begin(struct gort__m *m); /* it was held, and goes on */
-/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. */
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p);
+/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. 0 if it has slept since:
+ * waits is how often it has gone to sleep until now. */
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits);
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8

@@ -3,7 +3,8 @@
  * sysmon.c - the monitor: a thread without a P that sees to it that nobody is kept from running.
  *
  * At each tick it looks at every P whose thread runs a goroutine while others wait:
- *     in an announced blocking call since the last tick      its P is taken away
+ *     in an announced blocking call since the last tick,
+ *     and it sleeps or has used some CPU time in it          its P is taken away
  *     in user code, its CPU clock stands still, asleep in
  *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
  *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
@@ -38,8 +39,9 @@
 #define TIMER_LATE   (200 * US)
 #define ASK_AGAIN    (10 * MS)
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
+#define CALL_CPU     (200 * US)         /* in one announced call: it computes there */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
-#define HOG_PROVEN   (2 * MS)           /* and so much together with former slices, make a hog */
+#define HOG_PROVEN   (10 * MS)          /* and so much together with former slices, make a hog */
 #define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
 
 static struct {
@@ -106,20 +108,56 @@ bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since
     return state == GORT__OS_TASK_SLEEPS || (state == GORT__OS_TASK_UNKNOWN && now - s->since >= BLIND);
 }
 
+/* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells that the call is. */
+static uint32_t mark_call(struct gort__m *m)
+{
+    uint32_t block = gort__load(&m->block, RELAXED), expected = block;
+    if (block == GORT_BLOCK_CALL || block == (GORT_BLOCK_CALL | GORT_BLOCK_MORE))
+        gort__cas(&m->block, &expected, block | GORT_BLOCK_SEEN, RELAXED);
+    return block;
+}
+
+/* The thread is in a call that was marked just now. */
+static void note_call(struct gort__watch *w, int tid)
+{
+    w->call_cpu = gort__os_thread_cpu(tid);
+    w->ready_cpu = -1;
+}
+
+/*
+ * Whether the call that a thread has been in since an earlier look is worth its P. Not if it only waits for a CPU, which
+ * whoever gets the P would have to wait for as well: on a busy machine many a brief call is found so, and the change of
+ * hands costs more than the call. The file that tells is dear: once it has said so there is no news until the thread's CPU
+ * clock has moved. *sleeps: it waits for something, and calls like it may do so, too.
+ */
+static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
+{
+    int64_t cpu = gort__os_thread_cpu(tid);
+    *sleeps = false;
+    if (cpu == w->ready_cpu)
+        return false;
+    *sleeps = gort__os_thread_state(tid) != GORT__OS_TASK_RUNS;
+    if (!*sleeps) /* else it may sleep on, and its P could not be taken this time */
+        w->ready_cpu = cpu;
+    return *sleeps || cpu - w->call_cpu >= CALL_CPU;
+}
+
 static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 {
     struct gort__watch *w = &p->watch;
-    uint32_t seq = gort__load(&m->block_seq, RELAXED);
-    bool announced = (seq & 1) && seq == w->block_seq;
-    w->block_seq = seq;
-    if (announced) {
-        bool taken = gort__p_take_away(p, m);
-        if (taken) /* before the call is over: others may be about to make such calls */
+    int tid = gort__load(&m->tid, RELAXED);
+    uint32_t block = mark_call(m);
+    if (block & GORT_BLOCK_SEEN) {
+        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__p_take_away(p, m);
+        if (taken && sleeps) /* before the call is over: others may be about to make such calls */
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
     }
-    if ((seq & 1) || !gort__sysmon_asleep(&w->still, gort__load(&m->tid, RELAXED), now, true) ||
-        !gort__p_take_away(p, m))
+    if (block) {
+        note_call(w, tid);
+        return false;
+    }
+    if (!gort__sysmon_asleep(&w->still, tid, now, true) || !gort__p_take_away(p, m))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -130,16 +168,29 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 }
 
 /*
+ * The thread has a CPU in this very moment, or it waits for one and has not slept since `waits`: a poll that has woken up and
+ * waits for a CPU is still cut short. Its clock tells more quickly than any file whether it has run since.
+ */
+static bool computes_now(int tid, uint64_t waits)
+{
+    int64_t before = gort__os_thread_cpu(tid), cpu = gort__os_thread_cpu(tid);
+    if (cpu != before)
+        return true;
+    return gort__os_thread_state(tid) == GORT__OS_TASK_RUNS && gort__os_thread_waits(tid) == waits &&
+           gort__os_thread_cpu(tid) == cpu;
+}
+
+/*
  * The thread has done nothing but compute since it was first seen to run for long, and so it did before (lap.c). It must have
  * got the CPU for that: one that waited for it all the time has not slept either, and may be about to make a call that a
  * signal would cut short. So may a hog, too: nobody can know; but the longer it has only computed the less likely is it that it
- * makes such a call in the very microseconds between this look and the signal.
+ * makes such a call in the very moment between the last look at its clock and the signal.
  */
 static bool pure_hog(struct gort__p *p, struct gort__m *m)
 {
     struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
-    int64_t from = gort__os_now(), cpu = gort__os_thread_cpu(tid);
+    int64_t cpu = gort__os_thread_cpu(tid);
     uint64_t waits = gort__os_thread_waits(tid);
     if (!w->measured || waits != w->waits) {
         w->waits = waits;
@@ -148,8 +199,10 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
         return false;
     }
     int64_t computed = cpu - w->computed_at;
-    return waits != UINT64_MAX && computed >= HOG_CPU && computed + gort__lap_pure(m, p) >= HOG_PROVEN &&
-           gort__os_now() - from < HOG_LOOK;
+    if (waits == UINT64_MAX || computed < HOG_CPU || computed + gort__lap_pure(m, p, waits) < HOG_PROVEN)
+        return false;
+    int64_t from = gort__os_now();
+    return computes_now(tid, waits) && gort__os_now() - from < HOG_LOOK;
 }
 
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
@@ -178,8 +231,8 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     *moved |= m || m != w->m || slice != w->slice;
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
-        if (m)
-            w->block_seq = gort__load(&m->block_seq, RELAXED);
+        if (m && mark_call(m))
+            note_call(w, gort__load(&m->tid, RELAXED));
         *stuck = false;
         return false;
     }
@@ -274,7 +327,7 @@ static void look_around(uint32_t seen)
 static void loop(void *unused)
 {
     (void)unused;
-    gort__arch_set_self(mon.m);
+    gort__m_set_self(mon.m);
     mon.m->err = gort__os_errno();
     gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
     gort__os_thread_precise();

@@ -56,7 +56,7 @@ void gort__hold_slow(struct gort__m *m);
  */
 static inline struct gort__m *gort__hold(void)
 {
-    struct gort__m *m = gort__m_real(gort__m_self());
+    struct gort__m *m = gort__m_home();
     if (!m || gort__load(&m->inside, RELAXED))
         return NULL;
     gort__store(&m->inside, 1, RELAXED);

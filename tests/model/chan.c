@@ -23,6 +23,7 @@ static void *self_get(void);
 static void switch_stack(void);
 #define gort__arch_self()            self_get()
 #define gort__arch_set_self(m)       ((void)(m))
+#define gort__arch_home()            self_get()
 #define gort__arch_switch(from, to)  ((void)(from), (void)(to), switch_stack())
 #define gort__arch_make(ctx, hi, fn) ((void)(ctx), (void)(hi), (void)(fn))
 
@@ -75,7 +76,7 @@ bool gort__asan;
 struct gort__sched gort__sched;
 void (*gort__run_at_end)(void);
 bool gort__os_light_is_full;
-_Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];
 static struct gort__p ps[TS];
 static struct gort__g gs[TS];

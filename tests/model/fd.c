@@ -28,7 +28,7 @@
 
 struct gort__sched gort__sched;
 bool gort__os_light_is_full;
-_Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 int gort__poll_fd = 9;
 uint32_t gort__poll_epoch = 1, gort__poll_waits;
 bool (*gort__poll_claim)(struct gort__poll_waiter *w);

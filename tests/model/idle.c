@@ -85,7 +85,7 @@ void gort__world_rise(struct gort__m *m)
 
 bool gort__os_light_is_full;
 int gort__orphans;
-_Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[MS + MADE]; /* the first is the publisher's; the last have no thread yet */
 static struct gort__p ps[PS];
 static struct gort__g gs[GS];

@@ -24,8 +24,11 @@
 /* One self a model thread. */
 static void *self_get(void);
 static void self_set(void *self);
+static void *home_get(void);
 #define gort__arch_self()      self_get()
 #define gort__arch_set_self(m) self_set(m)
+#define gort__arch_home()      home_get()
+#define gort__arch_set_home(m) ((void)(m))
 /* The only system call of barrier.c. */
 #define syscall(number, command, ...) ((void)(command), model_barrier("membarrier"), 0L)
 
@@ -78,7 +81,7 @@ void gort__estate_free(struct gort__estate *e)
 }
 #endif
 struct gort__g gort__chore;
-_Thread_local uint64_t gort__tls[2] __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];
 static struct gort__p ps[PS];
 static struct gort__g gs[TS];
@@ -110,6 +113,11 @@ static jmp_buf ends_at[TS]; /* where a thread goes on whose goroutine is left fo
 static void *self_get(void)
 {
     return model_self() < 0 ? NULL : book.self[model_self()];
+}
+static void *home_get(void)
+{
+    struct gort__m *self = self_get();
+    return self && (self->attention & GORT_ATT_SHADOW) ? GORT_CONTAINER(self, struct gort__m, shadow) : self;
 }
 static void self_set(void *self)
 {
@@ -150,10 +158,11 @@ void gort__lap_end(struct gort__m *m)
 {
     (void)m;
 }
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p)
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits)
 {
     (void)m;
     (void)p;
+    (void)waits;
     return 0;
 }
 void gort__g_cache_flush(struct gort__p *p)
@@ -241,6 +250,11 @@ uint64_t gort__os_thread_waits(int tid)
 {
     (void)tid;
     return 0;
+}
+void gort__os_thread_usage(int64_t *cpu, uint64_t *waits)
+{
+    *cpu = book.cpu;
+    *waits = 0;
 }
 void gort__os_thread_signal(int tid, int number, void *value)
 {
@@ -430,6 +444,8 @@ static GORT_UNUSED void sysmon_looks(bool computes)
 {
     bool stuck = true, moved = false;
     book.computes = computes;
+    if (ps[0].m) /* an earlier look */
+        mark_call(ps[0].m);
     if (look_at(&ps[0], 0, WOKEN, &stuck, &moved))
         met.acted++;
     else
@@ -461,7 +477,7 @@ static GORT_UNUSED void runs(int i, int p, bool signals)
     m->g = &gs[i];
     gs[i].m = m;
     gs[i].state = GORT_G_RUNNING;
-    ps[p].watch = (struct gort__watch){.m = m, .block_seq = 1, .since = -SLICE_MAX};
+    ps[p].watch = (struct gort__watch){.m = m, .since = -SLICE_MAX};
 }
 static GORT_UNUSED void is_idle(int i)
 {

@@ -27,6 +27,16 @@ static inline void gort__arch_set_self(void *self)
     *(volatile uint64_t *)gort__arch_words() = (uint64_t)(uintptr_t)self;
 }
 
+static inline void *gort__arch_home(void)
+{
+    return (void *)(uintptr_t)((volatile uint64_t *)gort__arch_words())[2];
+}
+
+static inline void gort__arch_set_home(void *home)
+{
+    ((volatile uint64_t *)gort__arch_words())[2] = (uint64_t)(uintptr_t)home;
+}
+
 static inline uint64_t gort__arch_held(void)
 {
     return ((volatile uint64_t *)gort__arch_words())[1];

@@ -70,14 +70,14 @@ gort__arch_fp:
         .long   0x1f80
         .value  0x37f, 0
 
-        /* The thread's own words: who runs here, and (debug builds) the ranks of held locks. */
+        /* The thread's own words: who runs here, (debug builds) the ranks of held locks, and home. */
         .section .tbss, "awT", @nobits
         .globl  gort__tls
         .hidden gort__tls
         .type   gort__tls, @object
-        .size   gort__tls, 16
-        .p2align 4
+        .size   gort__tls, 32
+        .p2align 5
 gort__tls:
-        .zero   16
+        .zero   32
 
         .section .note.GNU-stack, "", @progbits

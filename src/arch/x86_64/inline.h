@@ -23,6 +23,22 @@ static inline void gort__arch_set_self(void *self)
                      : "memory");
 }
 
+static inline void *gort__arch_home(void)
+{
+    void *home;
+    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %%fs:16(%0), %0" : "=r"(home) : : "memory");
+    return home;
+}
+
+static inline void gort__arch_set_home(void *home)
+{
+    uint64_t off;
+    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:16(%0)"
+                     : "=&r"(off)
+                     : "r"(home)
+                     : "memory");
+}
+
 static inline uint64_t gort__arch_held(void)
 {
     uint64_t held;
