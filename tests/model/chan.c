@@ -620,5 +620,5 @@ TEST(mutation_unlock_unordered)
 {
     struct model m = through_buffer;
     m.memory = MODEL_WEAK;
-    model_catch(&m, "unlock without order", "model_lock_drop", MODEL_OP_RMW, MODEL_UNORDERED);
+    model_catch(&m, "unlock without order", "model_lock_drop", MODEL_OP_STORE, MODEL_UNORDERED);
 }
