@@ -35,6 +35,23 @@ GORT_API bool gort_mutex_trylock(gort_mutex *mu);
 GORT_API GORT_MUST_CHECK int gort_mutex_lock_until(gort_mutex *mu, int64_t deadline);
 GORT_API void gort_mutex_unlock(gort_mutex *mu);
 
+/* A mutex that nobody else wants is locked and unlocked on the spot, by one atomic operation each. */
+static inline int gort_priv_mutex_lock(gort_mutex *mu)
+{
+    bool taken = __atomic_fetch_or(&mu->gort_priv_state, UINT64_C(1), __ATOMIC_ACQUIRE) & 1;
+    return __builtin_expect(taken, 0) ? gort_mutex_lock(mu) : 0;
+}
+static inline void gort_priv_mutex_unlock(gort_mutex *mu)
+{
+    uint64_t locked = 1;
+    if (!__builtin_expect(__atomic_compare_exchange_n(&mu->gort_priv_state, &locked, UINT64_C(0), false,
+                                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED),
+                          1))
+        gort_mutex_unlock(mu);
+}
+#define gort_mutex_lock(mu)   gort_priv_mutex_lock(mu)
+#define gort_mutex_unlock(mu) gort_priv_mutex_unlock(mu)
+
 /* Many readers or one writer. A reader that arrives while a writer waits, waits too: writers do not starve. So a
  * goroutine must not take the read lock twice. */
 typedef struct gort_rwmutex {

@@ -71,7 +71,7 @@ static void free_left(void)
     gort__lock_drop(&left.lock, GORT_RANK_SYNC);
     for (gort_chan *next; ch; ch = next) {
         next = ch->left_next;
-        ch->left_link = NULL;
+        ch->left = false;
         gort__chan_free(ch);
     }
 }
@@ -112,6 +112,7 @@ void gort_chan_unref(gort_chan *ch)
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */
     bool free_now = !gort__chan_held(ch);
+    ch->left = !free_now;
     if (!free_now)
         leave_to_waits(ch);
     gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
@@ -121,7 +122,7 @@ void gort_chan_unref(gort_chan *ch)
 
 void gort__chan_free(gort_chan *ch)
 {
-    if (GORT_UNLIKELY(ch->left_link))
+    if (GORT_UNLIKELY(ch->left))
         take_from_left(ch);
     ch->magic = 0;
     gort__alloc_free(ch, bytes(ch));
@@ -154,6 +155,15 @@ static inline void advance(gort_chan *ch)
     ch->head = ch->head + 1 == ch->cap ? 0 : ch->head + 1;
 }
 
+/* The first that waits, claimed. It does not come back to the channel: if it was held for its sake, it is not any more. */
+static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq *q)
+{
+    struct gort__waiter *w = gort__waitq_take(q);
+    if (w && GORT_UNLIKELY(w->shared))
+        ch->parked--;
+    return w;
+}
+
 static inline bool try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake)
 {
     struct gort__waiter *w;
@@ -162,7 +172,7 @@ static inline bool try_send(gort_chan *ch, const void *value, int *result, struc
         *result = -EPIPE;
         return true;
     }
-    if (ch->receivers.first && (w = gort__waitq_take(&ch->receivers))) {
+    if (ch->receivers.first && (w = take_waiter(ch, &ch->receivers))) {
         if (w->value)
             copy(w->value, value, ch->elem);
         w->result = 1;
@@ -187,12 +197,12 @@ static inline bool try_recv(gort_chan *ch, void *value, int *result, struct gort
             copy(value, slot(ch, 0), ch->elem);
         advance(ch);
         if (ch->senders.first)
-            w = gort__waitq_take(&ch->senders);
+            w = take_waiter(ch, &ch->senders);
         if (w) /* the buffer was full: the place that became free is the next newest */
             copy(slot(ch, ch->len - 1), w->value, ch->elem);
         else
             set_len(ch, ch->len - 1);
-    } else if (ch->senders.first && (w = gort__waitq_take(&ch->senders))) {
+    } else if (ch->senders.first && (w = take_waiter(ch, &ch->senders))) {
         if (value)
             copy(value, w->value, ch->elem);
     } else if (ch->closed) {
@@ -249,6 +259,8 @@ static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadlin
     gort__chan_hold(ch);
     gort__waitq_push(q, &w);
     err = gort__wait(m, &how, q, &w);
+    if ((*m)->g->wait_slot == &w) /* a peer ended it */
+        return err;
     lock(ch);
     bool last = gort__chan_let_go(ch);
     unlock(ch);
@@ -328,12 +340,12 @@ int gort_chan_recv(gort_chan *ch, void *value)
 }
 
 /* Takes everybody out of a queue, with the result of a closed channel, onto a list. */
-static void empty(struct gort__waitq *q, int result, uint32_t elem, struct gort__glist *woken)
+static void empty(gort_chan *ch, struct gort__waitq *q, int result, struct gort__glist *woken)
 {
     struct gort__waiter *w;
-    while ((w = gort__waitq_take(q)) != NULL) {
+    while ((w = take_waiter(ch, q)) != NULL) {
         if (result == 0 && w->value)
-            memset(w->value, 0, elem);
+            memset(w->value, 0, ch->elem);
         w->result = result;
         gort__glist_add(woken, w->g);
     }
@@ -344,8 +356,8 @@ int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
     lock(ch);
     int err = ch->closed ? -EPIPE : 0;
     gort__store(&ch->closed, true, RELAXED);
-    empty(&ch->receivers, 0, ch->elem, woken);
-    empty(&ch->senders, -EPIPE, ch->elem, woken);
+    empty(ch, &ch->receivers, 0, woken);
+    empty(ch, &ch->senders, -EPIPE, woken);
     unlock(ch);
     return err;
 }

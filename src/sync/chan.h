@@ -21,9 +21,9 @@ struct gort_chan {
     size_t len;          /* atomic for gort_chan_len */
     size_t head;         /* index of the oldest element */
     struct gort__waitq receivers, senders;
-    bool closed; /* atomic for those who look without the lock */
-    gort_chan *left_next,
-        **left_link; /* in the list of those without references (chan.c); guarded by its lock */
+    bool closed;                       /* atomic for those who look without the lock */
+    bool left;                         /* is in the list of those without references (chan.c) */
+    gort_chan *left_next, **left_link; /* there; guarded by its lock */
     char buffer[] GORT_ALIGNED_LINE;
 };
 

@@ -202,6 +202,10 @@ static inline bool lock_fast(gort_mutex *mu)
     return true;
 }
 
+/* Not those of the header: they come here when there is more to do. */
+#undef gort_mutex_lock
+#undef gort_mutex_unlock
+
 int gort_mutex_lock(gort_mutex *mu)
 {
     return GORT_LIKELY(lock_fast(mu)) ? 0 : lock_slow(mu, GORT_FOREVER, true);

@@ -7,7 +7,7 @@
  * cannot wait for each other; try the cases in a random order; if none can happen, leave a
  * record in each queue and park. All records belong to one goroutine and are shared: the first peer
  * to claim it (wait.c) serves its case, the others drop what they find. Woken, the goroutine
- * locks all again and takes its other records out.
+ * takes its other records out.
  * Up to 16 cases need no memory beyond the stack.
  * Invariants: (1) exactly one case happens; (2) no record is left in a queue after the return.
  * Threads: any; outside runs only what can happen at once.
@@ -116,6 +116,11 @@ static void sort(struct sel *s, size_t n, struct gort__rand *r)
 /* Does the first case that can happen in a random order, so each that can is as likely. -1: none. All locked. */
 static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wake)
 {
+    bool any = false;
+    for (uint32_t k = 0; k < s->n; k++)
+        any |= gort__chan_inviting(chan_at(s, k), s->cases[s->order[k]].op == GORT_SEND);
+    if (!any)
+        return -1;
     for (uint32_t k = 0; k < s->n; k++)
         s->shuffled[k] = s->order[k];
     for (uint32_t k = 0; k < s->n; k++) {
@@ -133,6 +138,19 @@ static struct gort__waitq *queue_of(gort_case *c)
     return c->op == GORT_SEND ? &c->ch->senders : &c->ch->receivers;
 }
 
+/* Takes a record out that no peer has served. */
+static void leave(gort_case *c, struct gort__waiter *w)
+{
+    gort_chan *ch = c->ch;
+    gort__lock_take(&ch->lock, GORT_RANK_CHAN);
+    if (w->queued)
+        gort__waitq_remove(queue_of(c), w);
+    bool last = gort__chan_let_go(ch);
+    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    if (last) /* nobody else has it any more */
+        gort__chan_free(ch);
+}
+
 /* Parks in all queues; returns the case that a peer served, or the error. Called with all locked. */
 static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
 {
@@ -146,20 +164,14 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
     }
     struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
     int err = gort__wait_shared_park(m, &how);
-    struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
-    if (!err)
-        lock_all(s);
-    for (uint32_t i = 0; i < s->n; i++) {
-        struct gort__waiter *w = &s->waiters[s->order[i]];
-        gort_chan *ch = chan_at(s, i);
-        if (w->queued)
-            gort__waitq_remove(queue_of(&s->cases[s->order[i]]), w);
-        w->value = gort__chan_let_go(ch) ? ch : NULL;
-    }
-    unlock_all(s);
+    const struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
+    if (err)
+        unlock_all(s);
+    /* The commit unlocks the lowest channel last. Its lock was the peer's, or is taken here first: after that nobody but this
+     * goroutine looks at *s. */
     for (uint32_t i = 0; i < s->n; i++)
-        if (s->waiters[s->order[i]].value) /* nobody else has it any more */
-            gort__chan_free(s->waiters[s->order[i]].value);
+        if (&s->waiters[s->order[i]] != won) /* that one is out, and its channel may be gone */
+            leave(&s->cases[s->order[i]], &s->waiters[s->order[i]]);
     if (err)
         return err;
     s->cases[won->tag].result = won->result;
