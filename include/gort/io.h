@@ -88,7 +88,7 @@ GORT_API int gort_wait_fd(int fd, int what, int64_t deadline);
  * Starts a goroutine that begins fn(arg) when fd is ready for what (GORT_READ or GORT_WRITE), or is closed. Until then it costs some
  * hundred bytes and no stack, which is for very many idle connections; a function that has emptied the fd
  * (-EAGAIN with GORT_TRY) may call this again and end. It may begin early, as after gort_set_deadline; no deadline and no context
- * ends the wait. -ESRCH: no run is on. Never parks.
+ * ends the wait. -ESRCH: no run is on; -ENOMEM, -ENOSPC and the like: it was not started. Never parks.
  */
 GORT_API GORT_MUST_CHECK int gort_go_when(int fd, int what, void (*fn)(void *), void *arg);
 /* Before somebody else closes an fd that gort has used; everyone who waits for it gets -EBADF. 0. Never parks. */
