@@ -30,7 +30,7 @@ enum { GORT_READ = 1, GORT_WRITE = 2, GORT_HUP = 4 };
 /* How much was read; 0: end of file (or n is 0). */
 GORT_API ssize_t gort_read(int fd, void *buf, size_t n);
 GORT_API ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline);
-/* All n bytes; fewer only at the end of the file. */
+/* All n bytes; fewer only at the end of the file; -errno: then some may have been read, into buf. */
 GORT_API ssize_t gort_read_full(int fd, void *buf, size_t n);
 GORT_API ssize_t gort_read_full_until(int fd, void *buf, size_t n, int64_t deadline);
 GORT_API ssize_t gort_readv(int fd, const struct iovec *iov, int count);
