@@ -44,10 +44,10 @@ GORT_API GORT_MUST_CHECK int gort_reader_token(gort_reader *r, int delimiter, ch
 GORT_API ssize_t gort_reader_peek(gort_reader *r, size_t n, char **at);
 /* How many bytes are in the buffer now. Never parks. */
 GORT_API size_t gort_reader_buffered(const gort_reader *r);
-/* As gort_read and gort_read_full: what is in the buffer first. */
+/* As gort_read and gort_read_full: what is in the buffer first. What read_full has taken before an error is gone. */
 GORT_API ssize_t gort_reader_read(gort_reader *r, void *to, size_t n);
 GORT_API ssize_t gort_reader_read_full(gort_reader *r, void *to, size_t n);
-/* Drops n bytes. How many there were: fewer only at the end of the file. */
+/* Drops n bytes. How many there were: fewer only at the end of the file; -errno: then some may have been dropped. */
 GORT_API ssize_t gort_reader_skip(gort_reader *r, size_t n);
 
 typedef struct gort_writer {

@@ -30,7 +30,7 @@ enum { GORT_READ = 1, GORT_WRITE = 2, GORT_HUP = 4 };
 /* How much was read; 0: end of file (or n is 0). */
 GORT_API ssize_t gort_read(int fd, void *buf, size_t n);
 GORT_API ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline);
-/* All n bytes; fewer only at the end of the file. */
+/* All n bytes; fewer only at the end of the file; -errno: then some may have been read, into buf. */
 GORT_API ssize_t gort_read_full(int fd, void *buf, size_t n);
 GORT_API ssize_t gort_read_full_until(int fd, void *buf, size_t n, int64_t deadline);
 GORT_API ssize_t gort_readv(int fd, const struct iovec *iov, int count);
@@ -88,7 +88,7 @@ GORT_API int gort_wait_fd(int fd, int what, int64_t deadline);
  * Starts a goroutine that begins fn(arg) when fd is ready for what (GORT_READ or GORT_WRITE), or is closed. Until then it costs some
  * hundred bytes and no stack, which is for very many idle connections; a function that has emptied the fd
  * (-EAGAIN with GORT_TRY) may call this again and end. It may begin early, as after gort_set_deadline; no deadline and no context
- * ends the wait. -ESRCH: no run is on. Never parks.
+ * ends the wait. -ESRCH: no run is on; -ENOMEM, -ENOSPC and the like: it was not started. Never parks.
  */
 GORT_API GORT_MUST_CHECK int gort_go_when(int fd, int what, void (*fn)(void *), void *arg);
 /* Before somebody else closes an fd that gort has used; everyone who waits for it gets -EBADF. 0. Never parks. */

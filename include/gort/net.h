@@ -70,7 +70,7 @@ GORT_API int gort_resolve_until(const char *host, const char *service, struct so
 GORT_API int gort_set_nodelay(int fd, bool on);
 /* Probes a peer that is silent for idle; 0 turns it off. */
 GORT_API int gort_set_keepalive(int fd, int64_t idle);
-/* Bytes; 0 leaves one as it is. */
+/* Bytes; 0 leaves one as it is. When the second fails, the first has been set. */
 GORT_API int gort_set_buffers(int fd, int receive, int send);
 /* How a close treats data that is not sent yet: < 0 as the system does, 0 resets the connection, > 0 waits for it so long. */
 GORT_API int gort_set_linger(int fd, int seconds);

@@ -32,12 +32,13 @@ int gort_set_keepalive(int fd, int64_t idle)
     int64_t seconds = (idle + GORT_SEC - 1) / GORT_SEC;
     if (idle < 0 || seconds > 32767)
         return -EINVAL;
-    int err = set(fd, SOL_SOCKET, SO_KEEPALIVE, idle > 0);
-    if (err || !idle)
-        return err;
-    int between = seconds > 15 ? 15 : (int)seconds;
-    err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)seconds);
-    return err ? err : set(fd, IPPROTO_TCP, TCP_KEEPINTVL, between);
+    int err = 0;
+    if (idle) { /* first, so that an error turns nothing on */
+        err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)seconds);
+        if (!err)
+            err = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds > 15 ? 15 : (int)seconds);
+    }
+    return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, idle > 0);
 }
 
 int gort_set_buffers(int fd, int receive, int send)

@@ -7,7 +7,7 @@
  * stands in the queue of the fd like any other waiter's, and gets a stack when there is something to do. What the poller needs
  * meanwhile lies in a block beside it.
  * No deadline and no context ends the wait: both would need a timer or a place in a list each, which is what is saved here.
- * Whatever goes wrong with the fd starts the function, whose own first call is told.
+ * An fd that cannot be watched is refused; whatever goes wrong with it later starts the function, whose own first call is told.
  * Invariants: (1) the record is WAITING and armed before it is queued, so that an event may ready it at once; (2) a wait that was
  * queued is counted until its function is about to begin.
  * Threads: any.
@@ -53,18 +53,35 @@ static bool is_ready(const struct gort__io *io, uint32_t seq)
     return ready;
 }
 
-/* True: it waits, and whoever ends that readies it. False: it is to begin now. fresh: nobody watched the fd, so it was not
- * asked: to watch it now makes an event if it is ready. */
-static bool queue(struct gort__io *io, struct later *l, uint32_t seq, bool fresh)
+/*
+ * Before anything is started: sees to it that the poller watches the fd. 1: it is the first to do so, and the fd need not be
+ * asked, because to watch it makes an event if it is ready; 0: somebody has, perhaps long ago; -errno, which the function could
+ * not be told: it would try, find nothing, and be here again at once.
+ */
+static int watch(const struct gort__io *io)
+{
+    struct gort__fd *f = io->f;
+    if (gort__fd_watched(f))
+        return 0;
+    gort__fd_lock(f);
+    int got = gort__fd_generation(f) != io->generation ? -EBADF : !gort__fd_watched(f);
+    if (got == 1) {
+        int err = gort__fd_watch(f, io->fd);
+        got = err ? err : 1;
+    }
+    gort__fd_unlock(f);
+    return got;
+}
+
+/* True: it waits, and whoever ends that readies it. False: it is to begin now. */
+static bool queue(struct gort__io *io, struct later *l, uint32_t seq)
 {
     struct gort__fd *f = io->f;
     struct gort__g *g = l->w.g;
     gort__fd_lock(f);
-    if (gort__fd_generation(f) != io->generation ||
-        (fresh && gort__fd_watched(f)) || /* somebody was faster, and has perhaps taken the event */
-        gort__fd_watch(f, io->fd)) {
+    if (gort__fd_generation(f) != io->generation) { /* its function will hear */
         gort__fd_unlock(f);
-        return false; /* a regular file is always ready; all else its function will hear */
+        return false;
     }
     l->counted = true;
     gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
@@ -80,6 +97,10 @@ static bool queue(struct gort__io *io, struct later *l, uint32_t seq, bool fresh
 
 static int start(struct gort__m *m, struct gort__io *io, void (*fn)(void *), void *arg)
 {
+    uint32_t seq = gort__load(&io->f->seq[io->dir], ACQUIRE); /* before the look; pairs with gort__fd_event */
+    int fresh = watch(io);
+    if (fresh < 0 && fresh != -EPERM) /* that is a regular file, which is always ready */
+        return fresh;
     struct later *l = gort__block_get(sizeof *l);
     if (!l)
         return -ENOMEM;
@@ -90,9 +111,7 @@ static int start(struct gort__m *m, struct gort__io *io, void (*fn)(void *), voi
         return -ENOMEM;
     }
     l->w.g = g;
-    uint32_t seq = gort__load(&io->f->seq[io->dir], ACQUIRE); /* before the look; pairs with gort__fd_event */
-    bool fresh = !gort__fd_watched(io->f);
-    if ((fresh || !is_ready(io, seq)) && queue(io, l, seq, fresh))
+    if (fresh >= 0 && (fresh || !is_ready(io, seq)) && queue(io, l, seq))
         gort__duty_notice_fd(m);
     else
         gort__ready(m, g);

@@ -57,7 +57,8 @@ void gort__deadlock_check_locked(void)
     gort__fatal("all goroutines are asleep - deadlock!");
 }
 
-/* A refused thread: its P goes to somebody else if possible. True: try again later. */
+/* A refused thread: its P goes to somebody else if possible. True: try again later, because there is work, or a timer or fd
+ * that nobody waits for. */
 static bool refused(struct gort__m *m, int err)
 {
     static bool said;
@@ -69,7 +70,7 @@ static bool refused(struct gort__m *m, int err)
     said = true;
     struct gort__p *p = m->next_p;
     struct gort__m *other = NULL;
-    bool again = p && !s->idle_ms && gort__p_has_work();
+    bool again = p && !s->idle_ms && (gort__p_has_work() || gort__duty_wanted());
     if (again) {
         m->link = s->wanted_ms;
         s->wanted_ms = m;
@@ -95,8 +96,9 @@ static bool refused(struct gort__m *m, int err)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
-    if (!again && gort__p_has_work()) { /* whoever published it may have counted on this one to look */
-        gort__fence(SEQ_CST);           /* pairs with idle.c */
+    if (!again && (gort__p_has_work() ||
+                   gort__duty_wanted())) { /* whoever published it may have counted on this one to look */
+        gort__fence(SEQ_CST);              /* pairs with idle.c */
         gort__wake_if_idle();
     }
     return again;

@@ -12,11 +12,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static void nothing(void *unused)
-{
-    (void)unused;
-}
-
 /* --- goroutines ------------------------------------------------------------------------------- */
 
 static atomic_int count;

@@ -25,7 +25,8 @@
 #include "test.h"
 
 #define NOT_FIRED 10
-#define CHILD_MAX 30 /* seconds, times TEST_TIMEOUT_SCALE */
+#define CHILD_MAX 30              /* seconds, times TEST_TIMEOUT_SCALE */
+#define LONG      (20 * GORT_SEC) /* a deadline that is not reached: it is there to need an alarm */
 
 /* --- the harness ------------------------------------------------------------------------------ */
 
@@ -37,6 +38,7 @@ static struct {
     long k;
     bool from_start, fired;
     int result;
+    const gort_config *config; /* of the runs; NULL: the default */
 } trial;
 
 /* Whether a call may fail like this because of the fault. What is only a help, or comes again, must not show at all. */
@@ -110,7 +112,7 @@ static int child(void)
     int fds = test_fd_count();
     if (trial.from_start)
         fault_at(trial.kind, trial.k);
-    int got = gort_run(main_with_fault, NULL);
+    int got = gort_run_with(trial.config, main_with_fault, NULL);
     trial.fired |= fault_off();
     CHECK_MSG(may_return(trial.kind, got, trial.from_start), "the result is %d", got);
     CHECK(trial.fired || got == 0);
@@ -118,7 +120,7 @@ static int child(void)
     if (!test_under_sanitizer()) /* TSan has a thread of its own */
         CHECK(test_eventually(alone, NULL, 10));
     long mapped = fault_mapped();
-    CHECK_EQ(gort_run(main_without, NULL), 0);
+    CHECK_EQ(gort_run_with(trial.config, main_without, NULL), 0);
     CHECK_LE(fault_mapped(), mapped + (got ? 4 << 20 : 0));
     CHECK_EQ(test_fd_count(), fds);
     return trial.fired ? 0 : NOT_FIRED;
@@ -165,9 +167,50 @@ static void try_all(const char *name, op_fn *op, long most, bool from_start)
 #define FAULTS(name) FAULTS_UP_TO(60, name)
 
 /* The first error counts. */
-static int both(int a, int b)
+static inline int both(int a, int b)
 {
     return a < 0 ? a : b;
+}
+
+static inline void nothing(void *unused)
+{
+    (void)unused;
+}
+
+static inline void close_both(const int ends[2])
+{
+    gort_close(ends[0]);
+    gort_close(ends[1]);
+}
+
+/* Whether a call in the middle of a run failed because of the fault, which the rest of the operation is then spared. Not
+ * -EAGAIN: GORT_TRY says so, and the runtime does not pass on that there is no thread. */
+static inline bool refused(long got, int *err)
+{
+    if (got >= 0 || got == -EAGAIN || got != -fault_error(trial.kind) ||
+        !may_return(trial.kind, (int)got, false))
+        return false;
+    *err = both(*err, (int)got);
+    fault_off();
+    return true;
+}
+
+/* A call that is made again when the fault hit it: it must have changed nothing. The error is kept in err, an int. */
+#define AGAIN(err, call)                                                                                     \
+    __extension__({                                                                                          \
+        long again_got = (long)(call);                                                                       \
+        refused(again_got, &(err)) ? (long)(call) : again_got;                                               \
+    })
+
+/* -ETIMEDOUT is what the call is for; anything else is an error, success included. */
+#define CHECK_TIMES_OUT(err, call) CHECK_EQ(AGAIN(err, call), -ETIMEDOUT)
+
+/* Starts a goroutine that belongs to wg, with one more try. */
+static inline int surely_go(gort_wg *wg, void (*fn)(void *), void *arg)
+{
+    int err = 0;
+    CHECK_EQ(AGAIN(err, gort_wg_go(wg, fn, arg)), 0);
+    return err;
 }
 
 /* --- nothing leaks ---------------------------------------------------------------------------- */
@@ -228,6 +271,7 @@ static int main_leak(void *unused)
 
 static bool leak_trial(const char *name)
 {
+    trial.kind = leak.kind;
     pid_t pid = fork();
     CHECK_GE(pid, 0);
     if (pid == 0) {
