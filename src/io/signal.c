@@ -193,16 +193,14 @@ static int stop(gort_chan *ch, int signo)
 
 /* What a plain thread asks of a goroutine; on the thread's stack. */
 struct wish {
-    int (*fn)(gort_chan *, int);
-    gort_chan *ch;
-    int signo;
     struct gort__lock lock; /* rank GORT_RANK_SYNC; guards thread */
     struct gort__waitq thread;
 };
 
-static void grant(struct wish *w)
+/* It looks at the wish inside only: when the run ends, the thread goes away with its stack. */
+static void grant(struct wish *w, int (*fn)(gort_chan *, int), gort_chan *ch, uintptr_t signo)
 {
-    int result = w->fn(w->ch, w->signo);
+    int result = fn(ch, (int)signo);
     struct gort__m *m = gort__enter();
     gort__wait_lock_sync(&w->lock);
     struct gort__waiter *thread = gort__waitq_take(&w->thread);
@@ -217,13 +215,13 @@ static void grant(struct wish *w)
 /* The thread is inside from before the goroutine is started until it is done: the run cannot end unnoticed. */
 static int ask(struct gort__m **m, int (*fn)(gort_chan *, int), gort_chan *ch, int signo)
 {
-    struct wish w = {.fn = fn, .ch = ch, .signo = signo};
+    struct wish w = {0};
     struct gort__waiter self = {.g = (*m)->g, .shared = true};
     struct gort__wait how = {&w.lock,      gort__wait_lock_sync, gort__wait_unlock_sync,
                              GORT_FOREVER, GORT_WAIT_MUTEX,      true};
-    uintptr_t arg = (uintptr_t)&w;
+    uintptr_t args[] = {(uintptr_t)&w, (uintptr_t)fn, (uintptr_t)ch, (uintptr_t)signo};
     gort__wait_lock_sync(&w.lock);
-    int err = gort__go(*m, NULL, (void (*)(void))grant, &arg, 1);
+    int err = gort__go(*m, NULL, (void (*)(void))grant, args, 4);
     if (err) {
         gort__wait_unlock_sync(&w.lock);
         return err;

@@ -44,12 +44,6 @@ static uint32_t *counted(const struct gort__lock *l)
     return &counts[((uintptr_t)l * UINT64_C(0x9e3779b97f4a7c15)) >> 58 & (COUNTS - 1)];
 }
 
-/* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
-static int64_t patience(void)
-{
-    return gort__load(&gort__os_light_is_full, RELAXED) ? gort__os_now() + NAP : INT64_MAX;
-}
-
 void gort__lock_slow(struct gort__lock *l)
 {
     for (int i = 0; i < GORT_LOCK_SPINS; i++) {
@@ -63,9 +57,11 @@ void gort__lock_slow(struct gort__lock *l)
     uint32_t free_word = 0, *here = counted(l);
     gort__add(here, 1, RELAXED);
     gort__add(&gort__lock_sleepers, 1, RELAXED);
+    /* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
+    bool looks_again = gort__load(&gort__os_light_is_full, RELAXED);
     gort__os_fence_heavy();                                /* pairs with gort__lock_drop */
     while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) { /* pairs with gort__lock_drop */
-        gort__os_futex_wait(&l->word, 1, patience());
+        gort__os_futex_wait(&l->word, 1, looks_again ? gort__os_now() + NAP : INT64_MAX);
         free_word = 0;
     }
     gort__sub(&gort__lock_sleepers, 1, RELAXED);

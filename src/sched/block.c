@@ -160,6 +160,7 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
     gort__store(&m->block_g, NULL, RELEASE); /* pairs with world.c:user_stopped_locked */
     gort__store(&m->block, 0, RELAXED);
+    m->block_at = 0;
     gort__attend(m);
     if (!m->p)
         gort__p_regain(m);
@@ -196,8 +197,8 @@ static GORT_NOINLINE void leave_more(struct gort__m *m)
 /*
  * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any user code, until
  * somebody marks it. Proof: as in owner.c, with the end of the call in place of inside. The taker marks and then looks at
- * the state, through a heavy fence; here the state is RUNNING before the look at the mark. So who misses the mark
- * is seen to run, and becomes DETACHED.
+ * m->block, through a heavy fence; here it is 0 before the look at the mark. So who misses the mark is seen to have left,
+ * and keeps its P.
  */
 void gort_block_leave(void)
 {

@@ -45,6 +45,7 @@
  * at attention (verbs.h). By the contract of the fences (os.h) not both miss the other's write. If
  * the taker sees inside it takes its mark back. If the owner sees the mark it comes here and waits
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
+ * The end of an announced call does the same with m->block in place of inside (block.c).
  *
  * Held goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
  * a goroutine that has not run yet is not started while many are held, but for one now and then (lap.c).
@@ -333,7 +334,7 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     m->regaining = false;
 }
 
-bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
+bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *other = NULL;
@@ -348,8 +349,10 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m)
     }
     if (may) {
         gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
-        gort__os_fence_heavy();                         /* pairs with gort__enter and gort__leave */
-        taken = gort__load(&m->inside, ACQUIRE) == 0;   /* pairs with gort__leave */
+        gort__os_fence_heavy();                       /* pairs with gort__enter and gort__leave */
+        taken = gort__load(&m->inside, ACQUIRE) == 0; /* pairs with gort__leave */
+        if (announced) /* and still in that call: who has left it computes, and has missed the mark */
+            taken = taken && (gort__load(&m->block, RELAXED) & GORT_BLOCK_SEEN);
         struct gort__g *g = gort__load(&m->g, ACQUIRE); /* pairs with switch_to */
         taken = taken && g != &m->g0;
         if (taken) {

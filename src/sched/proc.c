@@ -74,7 +74,7 @@ static void evict(struct gort__p *p)
         m->next_p = NULL; /* it finds out when it wakes */
         return;
     }
-    m->p = NULL;
+    gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
     if (m->g != &m->g0) {
         gort__or(&m->attention, GORT_ATT_NO_P, RELEASE); /* pairs with the look at attention in entry.c */
         gort__preempt_ask(m, false);

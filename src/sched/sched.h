@@ -400,8 +400,8 @@ void gort__p_handoff(struct gort__m *m); /* gives up m's P to whoever can use it
 void gort__p_regain(struct gort__m *m);  /* m's G runs without a P: waits for one */
 void gort__p_preempt(struct gort__m *m,
                      bool delicate); /* m's G has run long enough: waits for its turn, on its thread */
-bool gort__p_take_away(struct gort__p *p,
-                       struct gort__m *m); /* m is in user code: somebody else gets p. False: not now */
+/* m is in user code, or in an announced call that sysmon has seen before: somebody else gets p. False: not now. */
+bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced);
 void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
 bool gort__wait_for_locked(struct gort__m *m);              /* false: the thread is to end */
 struct gort__m *gort__grant_locked(struct gort__p *p,

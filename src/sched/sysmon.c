@@ -148,7 +148,7 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
     int tid = gort__load(&m->tid, RELAXED);
     uint32_t block = mark_call(m);
     if (block & GORT_BLOCK_SEEN) {
-        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__p_take_away(p, m);
+        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__p_take_away(p, m, true);
         if (taken && sleeps) /* before the call is over: others may be about to make such calls */
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
@@ -157,7 +157,7 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
         note_call(w, tid);
         return false;
     }
-    if (!gort__sysmon_asleep(&w->still, tid, now, true) || !gort__p_take_away(p, m))
+    if (!gort__sysmon_asleep(&w->still, tid, now, true) || !gort__p_take_away(p, m, false))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);

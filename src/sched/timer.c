@@ -426,13 +426,13 @@ static bool run_is_over(const struct gort__m *m)
 {
     gort__os_fence_light(); /* pairs with run.c:send_away_plain and end_threads */
     uint32_t bits = gort__load(&m->attention, RELAXED);
-    return (bits & GORT_ATT_NO_RUN) || ((bits & GORT_ATT_ENDED) && m->g == &m->g0);
+    return (bits & GORT_ATT_NO_RUN) || ((bits & GORT_ATT_ENDED) && (m->g == &m->g0 || gort__m_self() != m));
 }
 
 void gort__timer_del(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
-    struct gort__m *m = gort__m_self(), *entered = NULL;
+    struct gort__m *m = gort__m_home(), *entered = NULL; /* also in an announced call */
     if (!t->node && !t->own)
         return;
     if (!m ||

@@ -71,7 +71,10 @@ static void free_left(void)
     gort__lock_drop(&left.lock, GORT_RANK_SYNC);
     for (gort_chan *next; ch; ch = next) {
         next = ch->left_next;
+        gort__lock_take(&ch->lock,
+                        GORT_RANK_CHAN); /* whoever dropped the last reference may not have unlocked it yet */
         ch->left = false;
+        gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
         gort__chan_free(ch);
     }
 }

@@ -664,6 +664,19 @@ TEST_GO(what_a_call_has_as_a_thread_ends_with_it, .procs = "1,2,4", .fuzz = true
     }
 }
 
+/* Its timer is taken back from outside of a run's code, and the rest of it freed. */
+TEST_GO(the_last_reference_goes_in_a_call, .procs = "1,2")
+{
+    for (int i = 0; i < 100; i++) {
+        gort_ctx *ctx = gort_ctx_new(NULL, gort_in(10 * GORT_SEC));
+        CHECK(ctx && gort_ctx_done(ctx)); /* sets its timer */
+        gort_block_enter();
+        gort_ctx_unref(ctx);
+        gort_block_leave();
+        gort_yield();
+    }
+}
+
 /* --- the end of a run ---------------------------------------------------------------------------------------------------- */
 
 static int leave_blocked(void *unused)
