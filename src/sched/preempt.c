@@ -118,14 +118,15 @@ static void on_signal(const struct gort__os_signal *s)
     /* When too many signals are queued, one without a sender is taken for ours for a while after we sent one. */
     int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;
     ours |= sent && gort__os_now() - sent < BLANK_FOR;
-    if (!ours && m && m->chaining)
-        return; /* the program's handler calls ours in turn */
+    char *here = __builtin_frame_address(0);
+    if (!ours && m && m->chaining && here < m->chaining)
+        return; /* the program's handler calls ours in turn; one that has left by siglongjmp does not lie above us */
     if (!ours) {
         if (m)
-            m->chaining = true;
+            m->chaining = here;
         gort__os_signal_chain(s);
         if (m)
-            m->chaining = false;
+            m->chaining = NULL;
     } else if (m && !gort__sched.forked) /* else it came too late: another thread has the number now */
         handle(m, shadow, s);
 }

@@ -104,7 +104,7 @@ struct gort__m {
     bool regaining, tied; /* it is in gort__p_regain; its goroutine was bound before. Owned by the thread */
     bool fronted;         /* it was last held at the head of the line; guarded by sched.lock */
     bool adrift;     /* it has called us after the end of its run: it comes to its end by itself; atomic */
-    bool chaining;   /* it calls the program's own handler; owned by the thread */
+    char *chaining;  /* it calls the program's own handler: from this frame; owned by the thread */
     bool nested;     /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
     bool in_handler; /* waits in the signal handler; owned by the thread */
     void *met_sp;    /* from here on its stack is as the signal met it; valid with in_handler */

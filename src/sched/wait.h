@@ -46,7 +46,10 @@ struct gort__wait {
 
 static inline void gort__waitq_set_first(struct gort__waitq *q, struct gort__waiter *w)
 {
-    gort__store(&q->first, w, RELAXED);
+    if (GORT_TSAN_EDGES) /* TSan looks at atomic accesses only then, and would miss the order of those that are not */
+        q->first = w;
+    else
+        gort__store(&q->first, w, RELAXED);
 }
 
 /* Forgets waiters of a run that has ended. */

@@ -401,6 +401,36 @@ TEST_GO(an_abort_handler_that_jumps_out, .procs = "1,2")
     jump_by(SIGABRT);
 }
 
+static int leave_three_times(void *unused)
+{
+    (void)unused;
+    sigjmp_buf here;
+    for (volatile int i = 0; i < 3; i++) {
+        if (sigsetjmp(here, 1) == 0) {
+            target = &here;
+            CHECK_EQ(raise(SIGURG), 0);
+        } else {
+            target = NULL;
+            atomic_fetch_add(&jumps, 1);
+        }
+    }
+    return 0;
+}
+
+/* Gort's own signal is the program's, too: its handler is called each time, however it was left. */
+TEST(a_chained_handler_that_jumps_out, .procs = "1,2")
+{
+    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
+        SKIP("jumping off a signal stack confuses the tools");
+    struct sigaction sa;
+    memset(&sa, 0, sizeof sa);
+    sa.sa_handler = jump;
+    sa.sa_flags = SA_ONSTACK;
+    CHECK_EQ(sigaction(SIGURG, &sa, NULL), 0);
+    CHECK_EQ(gort_run(leave_three_times, NULL), 0);
+    CHECK_EQ(atomic_load(&jumps), 3);
+}
+
 /* --- a handler that passes on what is not its own ----------------------------------------------------------------- */
 
 static struct sigaction before;
