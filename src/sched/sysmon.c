@@ -244,7 +244,8 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
         return true;
     int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
     limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
-    return now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
+    bool asks = now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
+    return asks && waiting == WOKEN; /* those who only wait for their turn can wait for a longer tick, too */
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
