@@ -130,6 +130,8 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     /* The ring has room: the caller's is empty, or it took one. */
     for (struct gort__g *g = list.n > 1 ? list.first->link : NULL, *next; g; g = next) {
         next = g == list.last ? NULL : g->link;
+        if (!g->ctx.pc)
+            gort__g_ask_ahead(g);
         gort__runq_put(&p->runq, g, &ignored);
         gort__check(ignored.n == 0);
     }

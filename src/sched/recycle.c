@@ -3,8 +3,8 @@
  * recycle.c - records of goroutines that nobody needs any more give their memory back.
  *
  * Why: a million goroutines leave 256 MB of records behind when they end. They lie in the shared list of free batches,
- * linked through themselves, in any order; their chunks can be given back only whole. So, when there were many batches
- * too many for two ticks, the scavenger takes the list into its hands, with what idle Ps keep, and
+ * linked through themselves, in any order; their chunks can be given back only whole. So, when for two whole ticks there were
+ * never fewer than some batches too many (a load that comes in waves needs them again), the scavenger takes the list into its hands, with what idle Ps keep, and
  *     MARK    marks each record in it;
  *     CHOOSE  looks for chunks all of whose records are marked, and marks those as gone;
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
@@ -28,7 +28,7 @@ enum step { REST, MARKING, CHOOSING, SIFTING, EMPTYING };
 
 static struct {
     enum step step;
-    uint32_t before;             /* free batches at the last tick */
+    uint32_t before;             /* the least number of free batches in the tick before */
     struct gort__g *all, *batch; /* those in our hands; the next to be looked at */
     struct gort__chunk *chunk;   /* the same for CHOOSE */
     struct gort__chunk *chosen;  /* linked by more */
@@ -44,9 +44,12 @@ void gort__recycle_reset(void)
 bool gort__recycle_tick(void)
 {
     struct gort__sched *s = &gort__sched;
-    uint32_t now = gort__load(&s->free_batches_n, RELAXED);
-    bool start = job.step == REST && now >= ENOUGH && job.before >= ENOUGH;
-    job.before = now;
+    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    uint32_t least = s->free_batches_least;
+    s->free_batches_least = s->free_batches_n;
+    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    bool start = job.step == REST && least >= ENOUGH && job.before >= ENOUGH;
+    job.before = least;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */
         gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
@@ -58,7 +61,7 @@ bool gort__recycle_tick(void)
         }
         job.batch = job.all;
         s->free_batches = NULL;
-        gort__store(&s->free_batches_n, 0, RELAXED);
+        s->free_batches_n = s->free_batches_least = 0;
         gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
         job.step = job.all ? MARKING : REST;
     }

@@ -43,8 +43,11 @@ bool gort__runq_put_slow(struct gort__runq *q, struct gort__g *g, uint32_t h, st
         batch[i] = gort__load(&q->ring[(h + i) % SIZE], RELAXED);
     if (!gort__cas(&q->head, &h, h + n, RELEASE)) /* pairs with the loads of head in put and steal */
         return false;
-    for (uint32_t i = 0; i + 1 < n; i++)
+    for (uint32_t i = 0; i + 1 < n; i++) {
         batch[i]->link = batch[i + 1];
+        if (!batch[i]->ctx.pc)
+            batch[i]->ctx.sp = i + GORT_G_AHEAD < n ? batch[i + GORT_G_AHEAD] : NULL;
+    }
     batch[n - 1]->link = g;
     g->link = NULL;
     *overflow = (struct gort__glist){batch[0], g, n + 1};

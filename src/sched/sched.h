@@ -273,7 +273,8 @@ struct gort__sched {
     struct gort__slab gs;         /* all Gs */
     struct gort__lock free_lock;  /* rank GORT_RANK_GFREE; guards free_batches and loose */
     struct gort__g *free_batches; /* batches of idle Gs */
-    uint32_t free_batches_n;      /* how many; atomic, written under free_lock */
+    uint32_t free_batches_n;      /* how many; under free_lock */
+    uint32_t free_batches_least;  /* since the scavenger last looked; under free_lock */
     struct gort__g *loose;        /* single idle Gs */
     struct gort__slab blocks[4];  /* 128, 256, 512, 1024 bytes: copied arguments, keys, exit handlers */
 };

@@ -43,7 +43,8 @@ static void pop_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     s->free_batches = *batch_link(s->free_batches);
-    gort__store(&s->free_batches_n, s->free_batches_n - 1, RELAXED);
+    if (--s->free_batches_n < s->free_batches_least)
+        s->free_batches_least = s->free_batches_n;
 }
 
 void gort__g_batch_put_locked(struct gort__g *batch)
@@ -51,7 +52,7 @@ void gort__g_batch_put_locked(struct gort__g *batch)
     struct gort__sched *s = &gort__sched;
     *batch_link(batch) = s->free_batches;
     s->free_batches = batch;
-    gort__store(&s->free_batches_n, s->free_batches_n + 1, RELAXED);
+    s->free_batches_n++;
 }
 
 /* Takes a whole batch, if there is one, else up to as many of the loose ones; *n tells how many. */
@@ -133,6 +134,7 @@ struct gort__g *gort__g_new(struct gort__p *p)
     if (GORT_LIKELY(g != NULL)) {
         p->free = g->link;
         p->free_n--;
+        gort__g_ask_ahead(g); /* it may have ended on another P, or long ago */
         return g;
     }
     if (p->spare) {
@@ -158,6 +160,11 @@ static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
     for (; p->spare_n > keep; p->spare_n--) {
         struct gort__g *batch = p->spare;
         p->spare = *batch_link(batch);
+        struct gort__g *ahead = batch;
+        for (int i = 0; i < GORT_G_AHEAD; i++)
+            ahead = ahead->link;
+        for (struct gort__g *g = batch; ahead; g = g->link, ahead = ahead->link)
+            g->ctx.sp = ahead;
         gort__g_batch_put_locked(batch);
     }
     gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
