@@ -285,8 +285,13 @@ struct gort__stack *gort__stack_get(struct gort__stack_cache *cache, uint8_t log
         return get_slow(cache, log2);
     if (GORT_TSAN_EDGES)
         return get_oldest(cache);
-    cache->top = s->link;
+    struct gort__stack *next = cache->top = s->link;
     cache->n--;
+    if (next) { /* asked for in time: it may have been given back long ago */
+        __builtin_prefetch(gort__stack_top(next) - GORT_LINE, 1);
+        __builtin_prefetch(gort__stack_top(next) - 2 * GORT_LINE, 1);
+        __builtin_prefetch(next->link, 1);
+    }
     return s;
 }
 

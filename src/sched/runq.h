@@ -103,20 +103,22 @@ static inline struct gort__g *gort__runq_get_alone(struct gort__runq *q)
 }
 
 /*
- * Owner, who has just taken one from the ring: asks for the memory of those that come next. In a long queue nobody has looked
- * at them for long. The one after the next by its record; the next, whose record has been asked for the last time, by what it
- * touches first: its stack, or its argument. Only alone: a thief may have it by now, and its record may be gone.
+ * Owner, who has just taken one from the ring: asks for the memory of those that come later. In a long queue nobody has
+ * looked at them for long, and memory answers after the time of some starts. The one RECORD further by its record; the one
+ * STACK further, whose record has come by now, by what it touches first: its stack, or its argument. The latter only alone:
+ * a thief may have it by now, and its record may be gone.
  */
+enum { GORT_RUNQ_RECORD = 4, GORT_RUNQ_STACK = 1 };
 static inline void gort__runq_look_ahead(const struct gort__runq *q, bool alone)
 {
     uint32_t h = gort__load(&q->head, RELAXED);
-    if (gort__load(&q->tail, RELAXED) - h < 2)
+    if (gort__load(&q->tail, RELAXED) - h <= GORT_RUNQ_RECORD)
         return;
-    const char *later = (const char *)gort__load(&q->ring[(h + 1) % GORT_RUNQ_SIZE], RELAXED);
+    const char *later = (const char *)gort__load(&q->ring[(h + GORT_RUNQ_RECORD) % GORT_RUNQ_SIZE], RELAXED);
     __builtin_prefetch(later, 1);
     __builtin_prefetch(later + GORT_LINE, 1);
     if (alone) {
-        const struct gort__g *next = gort__load(&q->ring[h % GORT_RUNQ_SIZE], RELAXED);
+        const struct gort__g *next = gort__load(&q->ring[(h + GORT_RUNQ_STACK) % GORT_RUNQ_SIZE], RELAXED);
         __builtin_prefetch(next->ctx.pc ? next->ctx.sp : (const void *)next->arg[0], 1);
     }
 }

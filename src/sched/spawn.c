@@ -174,6 +174,7 @@ void gort__g_free(struct gort__p *p, struct gort__g *g)
 {
     gort__g_set(g, GORT_G_IDLE);
     g->link = p->free;
+    g->ctx.sp = p->free; /* for gort__g_ask_ahead */
     p->free = g;
     if (GORT_LIKELY(++p->free_n < BATCH))
         return;
