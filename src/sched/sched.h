@@ -161,7 +161,8 @@ struct gort__watch {
     struct gort__still still;
     int64_t call_cpu;  /* the thread's CPU clock when it was first seen in its announced call */
     int64_t ready_cpu; /* the same when it was last found to wait for a CPU there; -1: it was not */
-    int64_t asked;     /* when it was asked to stop; 0: not yet */
+    int64_t asked;     /* when it was last asked to stop; 0: not yet */
+    bool hurried;      /* and by tgkill */
     uint64_t waits;    /* how often the thread had gone to sleep when it was first seen to run for long */
     bool measured;
     int64_t computed_at; /* the thread's CPU clock when waits was noted */

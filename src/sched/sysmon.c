@@ -13,7 +13,8 @@
  *                                                            has not slept in this slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while somebody waits. While no P goes on it also sees to timers and fds, and to timers that are long overdue
+ * most while one waits that has run before, 4 ms while others wait, who only want their turn: each look costs a CPU that
+ * computes some 40 us on a virtual machine. While no P goes on it also sees to timers and fds, and to timers that are long overdue
  * because whoever was on duty has found something else to do.
  * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
  * little every millisecond would pay more for waking it each time than for what it does.
@@ -29,6 +30,7 @@
 #define MS           INT64_C(1000000)
 #define TICK_MIN     (20 * US)
 #define TICK_WAITING (1 * MS)
+#define TICK_TURN    (4 * MS)
 #define TICK_MAX     (10 * MS)
 #define QUIET_ROUNDS 50 /* without anything to do before ticks grow */
 #define SLICE        (10 * MS)
@@ -205,18 +207,19 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
     return computes_now(tid, waits) && gort__os_now() - from < HOG_LOOK;
 }
 
-static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now)
+/* urgent: not just for somebody's turn. Whether one does nothing but compute is dear to find out, and the CPU timer does for the rest. */
+static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, bool urgent)
 {
     struct gort__watch *w = &p->watch;
-    if (w->asked && now - w->asked < ASK_AGAIN)
+    if (w->asked && now - w->asked < (urgent && !w->hurried ? TICK_WAITING : ASK_AGAIN))
         return false;
     if (w->asked)
         gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
-    bool hurry = pure_hog(p, m);
-    w->asked = hurry ? now : now - ASK_AGAIN + TICK_WAITING;
+    w->hurried = urgent && pure_hog(p, m);
+    w->asked = now;
     gort__store(&m->preempt_slice, w->slice, RELAXED);
     gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */
-    gort__preempt_ask(m, hurry);
+    gort__preempt_ask(m, w->hurried);
     return true;
 }
 
@@ -244,8 +247,8 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
         return true;
     int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
     limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
-    bool asks = now - w->since >= limit && !gort__sched.conf.preempt_off && ask_to_stop(p, m, now);
-    return asks && waiting == WOKEN; /* those who only wait for their turn can wait for a longer tick, too */
+    bool urgent = waiting == WOKEN, late = now - w->since >= limit && !gort__sched.conf.preempt_off;
+    return late && ask_to_stop(p, m, now, urgent) && urgent; /* a turn can wait for a longer tick, too */
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -276,7 +279,7 @@ static bool all_idle(void)
 }
 
 /* The length of the tick after one in which something was done, or not. */
-static void adapt(bool busy, bool somebody_waits)
+static void adapt(bool busy, int64_t most)
 {
     if (busy) {
         mon.tick = TICK_MIN;
@@ -284,7 +287,6 @@ static void adapt(bool busy, bool somebody_waits)
     } else if (mon.tick > TICK_MIN || ++mon.quiet > QUIET_ROUNDS) {
         mon.tick *= 2;
     }
-    int64_t most = somebody_waits ? TICK_WAITING : TICK_MAX;
     mon.tick = mon.tick < most ? mon.tick : most;
 }
 
@@ -295,7 +297,7 @@ static void sleep_until(int64_t until, uint32_t seen)
     gort__store(&s->sysmon_deep, 0, RELAXED);
     if (gort__load(&s->sysmon_hurry, RELAXED)) {
         gort__store(&s->sysmon_hurry, false, RELAXED);
-        adapt(true, false);
+        adapt(true, TICK_MAX);
     } else if (until == INT64_MAX) {
         mon.tick = TICK_WAITING / 2;
     }
@@ -314,7 +316,8 @@ static void look_around(uint32_t seen)
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now);
-    adapt(busy, waiting != NOBODY || (stuck && gort__poll_pending()));
+    bool soon = waiting == WOKEN || (stuck && gort__poll_pending());
+    adapt(busy, soon ? TICK_WAITING : waiting == SOMEBODY ? TICK_TURN : TICK_MAX);
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace)
         until = next + grace > now ? next + grace : now;
