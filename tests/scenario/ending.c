@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads that go on
- * using objects while it happens, objects that outlive those who waited for them, a signal from before it.
+ * using objects while it happens, objects that outlive those who waited for them, a signal from before it, who computes on.
  */
 #include <gort.h>
 
@@ -432,5 +432,37 @@ TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
         atomic_store(&done_after, round % 10 * 50 * GORT_US);
         CHECK_EQ(gort_run(leave_one_asked, NULL), 4);
         CHECK_MSG(test_eventually(alone, NULL, 20), "round %d: its thread is still there", round);
+    }
+}
+
+static atomic_long steps;
+
+static void step_for_ever(void *unused)
+{
+    (void)unused;
+    for (;;)
+        atomic_fetch_add(&steps, 1);
+}
+
+static int leave_one_stepping(void *unused)
+{
+    (void)unused;
+    atomic_store(&steps, 0);
+    CHECK_EQ(gort_go(step_for_ever, NULL), 0);
+    while (!atomic_load(&steps))
+        gort_yield();
+    return 5;
+}
+
+/* Who never calls us stands still when gort_run has returned. */
+TEST(one_that_computes_is_frozen_at_the_end, .procs = "2,4")
+{
+    if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
+        SKIP("signals are kept back, or threads do not run at the same time, here");
+    for (int round = 0; round < 5; round++) {
+        CHECK_EQ(gort_run(leave_one_stepping, NULL), 5);
+        long at = atomic_load(&steps);
+        usleep(20000);
+        CHECK_EQ(atomic_load(&steps), at);
     }
 }
