@@ -15,7 +15,9 @@
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
  * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
- * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). One that slept in a blocking call then is ended when it comes back.
+ * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). But first they may come to their next
+ * call, which ends them: a signal from before the end must not freeze one that is about to call us, and leave its thread for
+ * good. So the keeper says when the time for that is over. One that slept in a blocking call is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is in the handler because of us, on the alternate
  * stack or, under valgrind, on the one that the signal met; (3) no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
@@ -55,6 +57,18 @@ static void run_is_over(struct gort__m *m)
     gort__entry_end_thread(m);
 }
 
+/* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main returned
+ * have time left. Not armed when it has: the keeper signals when the time is over. */
+static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc)
+{
+    bool due = (bits & GORT_ATT_NO_P) || gort__load(&m->due, RELAXED) || gort__load(&m->left, RELAXED);
+    if (!due)
+        return;
+    if (!libc && (!off || m->polite++ >= POLITE_OFF))
+        run_is_over(m);
+    gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
+}
+
 /* What attention asks for, as far as it concerns the code that was interrupted. */
 static uint32_t wanted(struct gort__m *m, bool shadow)
 {
@@ -76,9 +90,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     bool off = !shadow && m->g != &m->g0 && m->g->preempt_off, libc = gort__os_text_delicate(s);
     bool delicate = off || libc; /* code that keeps preemption off may hold a lock, too */
     if (bits & GORT_ATT_ENDED) {
-        if (!libc && (!off || m->polite++ >= POLITE_OFF))
-            run_is_over(m);
-        gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
+        meet_end(m, bits, off, libc);
         return;
     }
     if (delicate && !(bits & GORT_ATT_WORLD) && m->polite < POLITE) {
@@ -100,11 +112,9 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
         gort__os_fence_light();              /* pairs with world.c and owner.c */
         bits = wanted(m, shadow);
-        if ((bits & GORT_ATT_ENDED) && !delicate)
-            run_is_over(m);
     } while (bits && !(bits & GORT_ATT_ENDED));
     if (bits)
-        gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
+        meet_end(m, bits, off, libc);
     gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
 }
 
@@ -220,6 +230,7 @@ static bool settled(struct gort__m *m, int64_t until)
         m->cpu_at_end = cpu + 1;
     if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
         return false;
+    gort__store(&m->due, true, RELAXED);
     send_to(m, tid);
     return false;
 }

@@ -113,6 +113,7 @@ struct gort__m {
     char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
     bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
     bool left;          /* it slept in the kernel when the run ended; atomic */
+    bool due;           /* it has had its time to call us after the end: the next signal freezes it; atomic */
     int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
     struct gort__still still_at_end;
     uint32_t frozen; /* for good: the run is over (preempt.c); atomic, futex */

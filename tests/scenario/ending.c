@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads that go on
- * using objects while it happens, objects that outlive those who waited for them.
+ * using objects while it happens, objects that outlive those who waited for them, a signal from before it, who computes on.
  */
 #include <gort.h>
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,4 +357,112 @@ TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
             before = mapped_kb();
     }
     CHECK_LT(mapped_kb(), before + 40 * 1024); /* all of them would be 120 MB */
+}
+
+/* --- a signal from before the end -------------------------------------------------------------------- */
+
+static atomic_bool computes, asked, leaving, done;
+static pthread_t computing;
+static atomic_long done_after; /* ns */
+
+/* Its goroutine is asked to stop while others wait, but the signal is kept back until main is gone. It meets the goroutine
+ * where this handler did: outside of libc, which pthread_sigmask would not be. */
+static void keep_back(int signo)
+{
+    sigset_t waiting;
+    (void)signo;
+    do
+        CHECK_EQ(sigpending(&waiting), 0);
+    while (!sigismember(&waiting, SIGURG));
+    atomic_store(&asked, true);
+    while (!atomic_load(&leaving))
+        ;
+    for (int64_t until = gort_now() + atomic_load(&done_after); gort_now() < until;)
+        ;
+    atomic_store(&done, true);
+}
+
+static void compute_and_call(void *unused)
+{
+    (void)unused;
+    computing = pthread_self();
+    atomic_store(&computes, true);
+    while (!atomic_load(&done))
+        ;
+    for (;;)
+        gort_yield();
+}
+
+static void yield_until_asked(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&asked))
+        gort_yield();
+}
+
+static int leave_one_asked(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_go(compute_and_call, NULL), 0);
+    while (!atomic_load(&computes))
+        gort_yield();
+    CHECK_EQ(pthread_kill(computing, SIGUSR2), 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(gort_go(yield_until_asked, NULL), 0);
+    while (gort_count() > 2)
+        CHECK_EQ(gort_sleep(GORT_MS / 10),
+                 0); /* so its P takes those who wait behind the one that computes */
+    atomic_store(&leaving, true);
+    return 4;
+}
+
+/* Who ran when main returned may come to its next call. It is not frozen instead, which would leave its thread for good. */
+TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
+{
+    if (test_under_emulator() || test_under_valgrind())
+        SKIP("threads do not run at the same time, or are counted differently here");
+    struct sigaction action = {.sa_handler = keep_back};
+    sigaddset(&action.sa_mask, SIGURG);
+    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+    for (int round = 0; round < 20; round++) {
+        atomic_store(&computes, false);
+        atomic_store(&asked, false);
+        atomic_store(&leaving, false);
+        atomic_store(&done, false);
+        atomic_store(&done_after, round % 10 * 50 * GORT_US);
+        CHECK_EQ(gort_run(leave_one_asked, NULL), 4);
+        CHECK_MSG(test_eventually(alone, NULL, 20), "round %d: its thread is still there", round);
+    }
+}
+
+static atomic_long steps;
+
+static void step_for_ever(void *unused)
+{
+    (void)unused;
+    for (;;)
+        atomic_fetch_add(&steps, 1);
+}
+
+static int leave_one_stepping(void *unused)
+{
+    (void)unused;
+    atomic_store(&steps, 0);
+    CHECK_EQ(gort_go(step_for_ever, NULL), 0);
+    while (!atomic_load(&steps))
+        gort_yield();
+    return 5;
+}
+
+/* Who never calls us stands still when gort_run has returned. */
+TEST(one_that_computes_is_frozen_at_the_end, .procs = "2,4")
+{
+    if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
+        SKIP("signals are kept back, or threads do not run at the same time, here");
+    for (int round = 0; round < 5; round++) {
+        CHECK_EQ(gort_run(leave_one_stepping, NULL), 5);
+        long at = atomic_load(&steps);
+        usleep(20000);
+        CHECK_EQ(atomic_load(&steps), at);
+    }
 }

@@ -554,8 +554,6 @@ static int main_locked(void *unused)
 
 TEST(main_returns_while_locked, .procs = "1,2,4", .fuzz = true)
 {
-    if (test_under_sanitizer()) /* open: one time in ten under TSan; natively none is */
-        SKIP("a thread of an ended run is left now and then under TSan");
     int before = threads_before();
     for (int i = 0; i < 20; i++)
         CHECK_EQ(gort_run(main_locked, NULL), 2);
