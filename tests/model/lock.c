@@ -19,7 +19,7 @@
 #include "mem/lock.c"
 #include "os/linux/barrier.c"
 
-#pragma weak gort__os_force /* only has to link */
+struct gort__os_force gort__os_force; /* nothing is forced */
 
 /* What the models share; announced to the engine. */
 static struct {
