@@ -125,7 +125,7 @@ static int silence(void *unused)
         int64_t from = gort_now();
         CHECK_EQ(gort_resolve_until("silent.test", "80", found, 4, gort_in(60 * GORT_MS)), -ETIMEDOUT);
         CHECK_GE(gort_now() - from, 60 * GORT_MS);
-        CHECK_GT(questions, asked);
+        await(&questions, asked + 1); /* the server may be slower than that */
         CHECK_EQ(gort_dial_until("tcp", "silent.test:80", gort_in(10 * GORT_MS)), -ETIMEDOUT);
         check_known();
     }
