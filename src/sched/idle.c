@@ -56,8 +56,16 @@ void gort__wake_p(void)
     else
         gort__sub(&s->spinning, 1, SEQ_CST);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    if (m)
-        gort__m_wake(m);
+    if (!m)
+        return;
+    bool looks = m->spinning;
+    gort__m_wake(m);
+    if (looks)
+        return;
+    /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
+    gort__fence(SEQ_CST); /* pairs with gort__wake_if_idle */
+    if (gort__p_has_work())
+        gort__wake_if_idle();
 }
 
 void gort__spin_stop(struct gort__m *m)

@@ -70,7 +70,9 @@ static bool refused(struct gort__m *m, int err)
     said = true;
     struct gort__p *p = m->next_p;
     struct gort__m *other = NULL;
-    bool again = p && !s->idle_ms && (gort__p_has_work() || gort__duty_wanted());
+    if (p && !s->idle_ms && !(s->world_word & 1))
+        other = gort__grant_bound_locked(p);
+    bool again = p && !other && !s->idle_ms && (gort__p_has_work() || gort__duty_wanted());
     if (again) {
         m->link = s->wanted_ms;
         s->wanted_ms = m;
@@ -86,7 +88,9 @@ static bool refused(struct gort__m *m, int err)
         if (m->spare)
             s->spare_coming = false;
         gort__m_retire_locked(m);
-        if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
+        if (other) {
+            /* it has p */
+        } else if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
             other = gort__m_start_locked(p, false);
         } else if (p) {
             gort__p_idle_put_locked(p);

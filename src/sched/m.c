@@ -203,18 +203,21 @@ void gort__m_spare_locked(void)
     m->spare = s->spare_coming = true;
 }
 
-/* No memory for an M that would run p: the others can still do its work, and the keeper tries again soon. */
-static void starve_locked(struct gort__p *p, bool spinning)
+/* No memory for an M that would run p: the others can still do its work, and the keeper tries again soon. Whom to wake, as
+ * gort__m_start_locked says it. */
+static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g *g;
     if (spinning)
         gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
-        gort__queue_put_locked(g);
-    gort__p_idle_put_locked(p);
+    struct gort__m *bound = s->ended ? NULL : gort__grant_bound_locked(p);
+    if (!bound) {
+        gort__p_empty_locked(p);
+        gort__p_idle_put_locked(p);
+    }
     s->starved = true;
     gort__keeper_wake_locked();
+    return bound;
 }
 
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
@@ -235,10 +238,8 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     } else {
         m = make_locked();
     }
-    if (GORT_UNLIKELY(!m)) {
-        starve_locked(p, spinning);
-        return NULL;
-    }
+    if (GORT_UNLIKELY(!m))
+        return starve_locked(p, spinning);
     m->next_p = p;
     m->spinning = spinning;
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */

@@ -16,7 +16,8 @@
  *     idle                    m->p                  m: idle.c:look_again        it has just released one, and there is work
  *     idle                    m->p                  m: wait_for_grant, _regain  its goroutine is without one
  *     m->next_p               m->p                  m                           it wakes, or its thread begins
- *     m->next_p               nobody, idle          m.c:starve_locked           there is no memory for m
+ *     m->next_p               idle, next_p of o     m.c:starve_locked           no memory for m; o has its queued goroutine itself
+ *     m->next_p, no thread    idle, next_p of o     keeper.c:refused            no thread for m; the same, or o is idle
  *     m->next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
  *     m->p, m inside          idle                  m: idle.c:release_p         m has nothing to run
  *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m will block, waits for a tied one, ends
@@ -109,6 +110,30 @@ struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
     m->next_p = p;
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return m;
+}
+
+/* Whether an M waits for a P for its goroutine, which somebody has queued. */
+static bool bound_waits_locked(void)
+{
+    for (struct gort__m *m = gort__sched.all_ms; m; m = m->all_next) {
+        if (!m->waiting)
+            continue;
+        struct gort__g *g = gort__load(&m->g, RELAXED);
+        if (g == &m->g0)
+            g = m->locked_g;
+        if (g && gort__load(&g->state, RELAXED) == GORT_G_RUNNABLE)
+            return true;
+    }
+    return false;
+}
+
+struct gort__m *gort__grant_bound_locked(struct gort__p *p)
+{
+    if (!bound_waits_locked()) /* the queue may be long */
+        return NULL;
+    gort__p_empty_locked(p); /* it may be in there */
+    struct gort__g *g = gort__queue_take_bound_locked();
+    return g ? gort__grant_locked(p, g) : NULL;
 }
 
 /*

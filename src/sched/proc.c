@@ -84,9 +84,7 @@ static void evict(struct gort__p *p)
 /* Empties a P that is going out of use. Called with the lock held. */
 static void retire(struct gort__p *p)
 {
-    struct gort__g *g;
-    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
-        gort__queue_put_locked(g);
+    gort__p_empty_locked(p);
     if (p->m)
         evict(p);
     gort__g_cache_flush(p);

@@ -142,6 +142,35 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     return list.first;
 }
 
+struct gort__g *gort__queue_take_bound_locked(void)
+{
+    struct gort__g **at = &gort__sched.queue.first, *before = NULL;
+    for (; *at; before = *at, at = &before->segment.next) {
+        struct gort__segment *segment = &(*at)->segment;
+        if (gort__load(&(*at)->flags, RELAXED) & GORT_G_BOUND)
+            return cut_locked(at, before, 1).first;
+        for (struct gort__g *prev = *at; prev != segment->last; prev = prev->link) {
+            struct gort__g *g = prev->link;
+            if (!(gort__load(&g->flags, RELAXED) & GORT_G_BOUND))
+                continue;
+            prev->link = g->link;
+            if (segment->last == g)
+                segment->last = prev;
+            segment->n--;
+            set_count(gort__sched.queue.n - 1);
+            return g;
+        }
+    }
+    return NULL;
+}
+
+void gort__p_empty_locked(struct gort__p *p)
+{
+    struct gort__g *g;
+    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
+        gort__queue_put_locked(g);
+}
+
 static GORT_NOINLINE void put_overflow(struct gort__p *p, struct gort__glist list)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);

@@ -377,6 +377,8 @@ void gort__block_put(void *block, size_t size);
 /* --- queue.c: the global queue ---------------------------------------------------------------- */
 void gort__queue_put_locked(struct gort__g *g);
 struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most); /* returns one, the rest into p */
+struct gort__g *gort__queue_take_bound_locked(void); /* the first that runs on its own M only, or NULL */
+void gort__p_empty_locked(struct gort__p *p);        /* its goroutines go to the queue; by its owner */
 void gort__queue_put(struct gort__g *g);
 void gort__queue_put_and_wake(struct gort__g *g);
 void gort__p_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */
@@ -409,6 +411,8 @@ void gort__run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g'
 bool gort__wait_for_locked(struct gort__m *m);              /* false: the thread is to end */
 struct gort__m *gort__grant_locked(struct gort__p *p,
                                    struct gort__g *g); /* p goes to g's own M, to be woken */
+/* There is no thread for p, which is nobody's: it goes to the first queued G with an M of its own, to be woken. NULL: none. */
+struct gort__m *gort__grant_bound_locked(struct gort__p *p);
 struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
 /* lap.c. */

@@ -522,23 +522,10 @@ FAULTS(sleepers)
     return both(err, slept);
 }
 
-TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
-{
-    static const struct leak_op ops[] = {
-        {"go_copy", go_copy, 300},
-        {"keys", keys, 100},
-        {"on_exit", on_exit_handlers, 100},
-        {"channels", channels, 300},
-        {"selects", selects, 50},
-        {"groups", groups, 15},
-        {"pools", pools, 100},
-        {"contexts", contexts, 15},
-        {"sleepers", sleepers, 2},
-        {"tickers", tickers, 5},
-        {"inherited", inherited_contexts, 100},
-    };
-    try_leaks(ops, sizeof ops / sizeof *ops);
-}
+NOTHING_LEAKS({"go_copy", go_copy, 300}, {"keys", keys, 100}, {"on_exit", on_exit_handlers, 100},
+              {"channels", channels, 300}, {"selects", selects, 50}, {"groups", groups, 15},
+              {"pools", pools, 100}, {"contexts", contexts, 15}, {"sleepers", sleepers, 2},
+              {"tickers", tickers, 5}, {"inherited", inherited_contexts, 100})
 
 /* What the free lists of a P held when it went out of use is used again. */
 static void grow_and_shrink(int rounds)

@@ -263,15 +263,6 @@ FAULTS(names)
     return m < 0 ? m : m > 0 ? 0 : -EINVAL;
 }
 
-TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
-{
-    static const struct leak_op ops[] = {{"tcp", tcp, 50},
-                                         {"unix_sockets", unix_sockets, 50},
-                                         {"datagrams", datagrams, 100},
-                                         {"names", names, 10},
-                                         {"files", files, 100},
-                                         {"signals", signals, 20},
-                                         {"processes", processes, 2},
-                                         {"lines", lines_through_a_pipe, 50}};
-    try_leaks(ops, sizeof ops / sizeof *ops);
-}
+NOTHING_LEAKS({"tcp", tcp, 50}, {"unix_sockets", unix_sockets, 50}, {"datagrams", datagrams, 100},
+              {"names", names, 10}, {"files", files, 100}, {"signals", signals, 20},
+              {"processes", processes, 2}, {"lines", lines_through_a_pipe, 50})

@@ -255,14 +255,6 @@ FAULTS(buffers)
     return both(err, wrote);
 }
 
-TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
-{
-    static const struct leak_op ops[] = {
-        {"timed_pipes", timed_pipes, 5},
-        {"timed_sockets", timed_sockets, 5},
-        {"timed_sendfile", timed_sendfile, 20},
-        {"messages", messages_with_an_fd, 20},
-        {"buffers", buffers, 50},
-    };
-    try_leaks(ops, sizeof ops / sizeof *ops);
-}
+NOTHING_LEAKS({"timed_pipes", timed_pipes, 5}, {"timed_sockets", timed_sockets, 5},
+              {"timed_sendfile", timed_sendfile, 20}, {"messages", messages_with_an_fd, 20},
+              {"buffers", buffers, 50})

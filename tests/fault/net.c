@@ -52,14 +52,6 @@ static int accept_it(int listener, int dialed, int *err)
     }
 }
 
-static int option(int fd, int level, int name)
-{
-    int value = -1;
-    socklen_t len = sizeof value;
-    CHECK_EQ(getsockopt(fd, level, name, &value, &len), 0);
-    return value;
-}
-
 FAULTS(connections_with_options)
 {
     static const gort_net_options here = {.reuse_port = true, .backlog = 5, .keepalive = 30 * GORT_SEC},
@@ -76,10 +68,10 @@ FAULTS(connections_with_options)
         CHECK_GE(a, 0);
         CHECK_GT(gort_peer_addr(a, peer, sizeof peer), 0);
         CHECK_STR(peer, addr);
-        CHECK_EQ(!option(a, IPPROTO_TCP, TCP_NODELAY), way);
+        CHECK_EQ(!test_socket_option(a, IPPROTO_TCP, TCP_NODELAY), way);
         int b = accept_it(listener, a, &err);
-        CHECK(option(b, SOL_SOCKET, SO_KEEPALIVE));
-        CHECK_EQ(option(b, IPPROTO_TCP, TCP_KEEPIDLE), 30);
+        CHECK(test_socket_option(b, SOL_SOCKET, SO_KEEPALIVE));
+        CHECK_EQ(test_socket_option(b, IPPROTO_TCP, TCP_KEEPIDLE), 30);
         CHECK_EQ(AGAIN(err, gort_write_all(b, "hello", 5)), 5);
         CHECK_EQ(AGAIN(err, gort_read_full(a, text, 5)), 5);
         CHECK_EQ(memcmp(text, "hello", 5), 0);
@@ -96,24 +88,25 @@ FAULTS(socket_options)
     if (fd < 0)
         return -errno; /* the fault was this one */
     bool no = refused(gort_set_nodelay(fd, true), &err);
-    CHECK_EQ(!option(fd, IPPROTO_TCP, TCP_NODELAY), no);
+    CHECK_EQ(!test_socket_option(fd, IPPROTO_TCP, TCP_NODELAY), no);
     no = refused(gort_set_keepalive(fd, 40 * GORT_SEC), &err);
-    CHECK_EQ(!option(fd, SOL_SOCKET, SO_KEEPALIVE), no);
+    CHECK_EQ(!test_socket_option(fd, SOL_SOCKET, SO_KEEPALIVE), no);
     struct linger l;
     socklen_t len = sizeof l;
     no = refused(gort_set_linger(fd, 0), &err);
     CHECK_EQ(getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len), 0);
     CHECK_EQ(!l.l_onoff, no);
-    int send = option(fd, SOL_SOCKET, SO_SNDBUF);
+    int send = test_socket_option(fd, SOL_SOCKET, SO_SNDBUF);
     no = refused(gort_set_buffers(fd, 10000, 20000), &err);
-    CHECK_EQ(option(fd, SOL_SOCKET, SO_SNDBUF), no ? send : 40000); /* Linux counts its own needs too */
+    CHECK_EQ(test_socket_option(fd, SOL_SOCKET, SO_SNDBUF),
+             no ? send : 40000); /* Linux counts its own needs too */
     CHECK_EQ(AGAIN(err, gort_set_nodelay(fd, true)), 0);
     CHECK_EQ(AGAIN(err, gort_set_keepalive(fd, 40 * GORT_SEC)), 0);
     CHECK_EQ(AGAIN(err, gort_set_linger(fd, 0)), 0);
     CHECK_EQ(AGAIN(err, gort_set_buffers(fd, 10000, 20000)), 0);
-    CHECK_EQ(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 40);
-    CHECK_EQ(option(fd, SOL_SOCKET, SO_RCVBUF), 20000);
-    CHECK_EQ(option(fd, SOL_SOCKET, SO_SNDBUF), 40000);
+    CHECK_EQ(test_socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 40);
+    CHECK_EQ(test_socket_option(fd, SOL_SOCKET, SO_RCVBUF), 20000);
+    CHECK_EQ(test_socket_option(fd, SOL_SOCKET, SO_SNDBUF), 40000);
     gort_close(fd);
     return err;
 }
@@ -197,13 +190,5 @@ FAULTS(killed_children)
     return err;
 }
 
-TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
-{
-    static const struct leak_op ops[] = {
-        {"datagrams", datagrams_with_senders, 20},
-        {"connections", connections_with_options, 5},
-        {"go_when", go_when_ready, 5},
-        {"killed", killed_children, 2},
-    };
-    try_leaks(ops, sizeof ops / sizeof *ops);
-}
+NOTHING_LEAKS({"datagrams", datagrams_with_senders, 20}, {"connections", connections_with_options, 5},
+              {"go_when", go_when_ready, 5}, {"killed", killed_children, 2})

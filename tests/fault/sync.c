@@ -399,13 +399,6 @@ FAULTS(timed_pool)
     return err;
 }
 
-TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)
-{
-    static const struct leak_op ops[] = {
-        {"go_typed", go_typed, 50},           {"barriers", barriers, 15},
-        {"timed_rwmutex", timed_rwmutex, 10}, {"timed_channels", timed_channels, 15},
-        {"typed_select", typed_select, 20},   {"cancelled_sleep", cancelled_sleep, 100},
-        {"timed_pool", timed_pool, 15},
-    };
-    try_leaks(ops, sizeof ops / sizeof *ops);
-}
+NOTHING_LEAKS({"go_typed", go_typed, 50}, {"barriers", barriers, 15}, {"timed_rwmutex", timed_rwmutex, 10},
+              {"timed_channels", timed_channels, 15}, {"typed_select", typed_select, 20},
+              {"cancelled_sleep", cancelled_sleep, 100}, {"timed_pool", timed_pool, 15})

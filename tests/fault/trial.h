@@ -312,4 +312,12 @@ static void try_leaks(const struct leak_op *ops, size_t count)
     CHECK_GT(tried, 10);
 }
 
+/* The case for all of them: {name, operation, rounds}, ... */
+#define NOTHING_LEAKS(...)                                                                                   \
+    TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)                                            \
+    {                                                                                                        \
+        static const struct leak_op ops[] = {__VA_ARGS__};                                                   \
+        try_leaks(ops, sizeof ops / sizeof *ops);                                                            \
+    }
+
 #endif

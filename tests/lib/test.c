@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { EXIT_SKIPPED = 77, EXIT_USAGE = 2 };
@@ -240,6 +241,14 @@ int test_fd_count(void)
         n += e->d_name[0] != '.';
     closedir(dir);
     return n - 1;
+}
+
+int test_socket_option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    CHECK_EQ(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
 }
 
 int test_vma_count(void)

@@ -116,6 +116,9 @@ int test_fd_count(void); /* Without the one that counting needs. */
 int test_vma_count(void);
 long test_rss_kb(void);
 
+/* An option of a socket that is an int. */
+int test_socket_option(int fd, int level, int name);
+
 /* Polls until fn(arg) is true, with 1 ms of usleep between; false after about `seconds`. */
 bool test_eventually(bool (*fn)(void *), void *arg, int seconds);
 

@@ -532,54 +532,45 @@ static const struct model selecting_late = {
     .setup = unbuffered, .threads = {selects_for_a_while, offers, alarm_goes_off}, .final = one_or_late};
 static const struct model crossing = {.setup = unbuffered, .threads = {crosses, crosses}, .final = crossed};
 
-static void check(struct model m, const char *name, int preemptions)
-{
-    m.preemptions = preemptions;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 TEST(unbuffered_value)
 {
-    check(hand_over, "a value from hand to hand", 0);
-    check(hand_over_plain, "to a plain thread", 0);
+    model_check_both(hand_over, "a value from hand to hand", 0, 0);
+    model_check_both(hand_over_plain, "to a plain thread", 0, 0);
 }
 TEST(buffered_values)
 {
-    check(through_buffer, "two values through a buffer of one", 0);
+    model_check_both(through_buffer, "two values through a buffer of one", 0, 0);
 }
 TEST(two_senders, .timeout = 180)
 {
-    check(two_senders, "two senders", 3);
-    check(two_senders_buffer, "two senders, a buffer of one", 3);
+    model_check_both(two_senders, "two senders", 3, 3);
+    model_check_both(two_senders_buffer, "two senders, a buffer of one", 3, 3);
 }
 TEST(close_while_used, .timeout = 180)
 {
-    check(closing, "a receiver, a sender, a close", 3);
+    model_check_both(closing, "a receiver, a sender, a close", 3, 3);
 }
 TEST(freed_by_the_last)
 {
-    check(last_one_frees, "the last one frees it", 0);
-    check(last_one_frees_buffer, "the last one frees it, with a buffer", 0);
-    check(references, "two that count references", 0);
+    model_check_both(last_one_frees, "the last one frees it", 0, 0);
+    model_check_both(last_one_frees_buffer, "the last one frees it, with a buffer", 0, 0);
+    model_check_both(references, "two that count references", 0, 0);
 }
 TEST(deadline, .timeout = 180)
 {
-    check(late, "a deadline, and the last reference goes", 3);
+    model_check_both(late, "a deadline, and the last reference goes", 3, 3);
 }
 TEST(select_of_two, .timeout = 180)
 {
-    check(selecting, "a select of two, two senders", 2);
+    model_check_both(selecting, "a select of two, two senders", 2, 2);
 }
 TEST(select_deadline, .timeout = 180)
 {
-    check(selecting_late, "a select of two, a deadline", 2);
+    model_check_both(selecting_late, "a select of two, a deadline", 2, 2);
 }
 TEST(select_crossing, .timeout = 180)
 {
-    check(crossing, "two selects that serve each other", 0);
+    model_check_both(crossing, "two selects that serve each other", 0, 0);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -260,23 +260,23 @@ static const struct model plain_calling = CASE(plain_calls, plain);
 
 TEST(end_computing, .timeout = 180)
 {
-    check(computing, "one that computes", 3, 2);
+    model_check_both(computing, "one that computes", 3, 2);
 }
 TEST(end_calling, .timeout = 180)
 {
-    check(calling, "one that calls", 3, 2);
+    model_check_both(calling, "one that calls", 3, 2);
 }
 TEST(end_calling_asleep, .timeout = 180)
 {
-    check(calling_asleep, "one that sleeps and calls", 3, 2);
+    model_check_both(calling_asleep, "one that sleeps and calls", 3, 2);
 }
 TEST(end_blocking, .timeout = 180)
 {
-    check(blocking, "one in an announced call", 3, 2);
+    model_check_both(blocking, "one in an announced call", 3, 2);
 }
 TEST(end_plain, .timeout = 180)
 {
-    check(plain_calling, "a plain thread that calls", 2, 2);
+    model_check_both(plain_calling, "a plain thread that calls", 2, 2);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -257,38 +257,29 @@ static const struct model closing_two = {
 static const struct model turns = {
     .setup = start, .threads = {writer0, writer1, writer2}, .final = three_write};
 
-static void check(struct model m, const char *name, int preemptions)
-{
-    m.preemptions = preemptions;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 TEST(one_event)
 {
-    check(event, "a reader, an event", 0);
+    model_check_both(event, "a reader, an event", 0, 0);
 }
 TEST(two_readers_two_events, .timeout = 180)
 {
-    check(events, "two readers, two events", 3);
+    model_check_both(events, "two readers, two events", 3, 3);
 }
 TEST(two_readers_one_event, .timeout = 180)
 {
-    check(burst, "two readers, one event of two bytes", 3);
+    model_check_both(burst, "two readers, one event of two bytes", 3, 3);
 }
 TEST(close_and_event, .timeout = 180)
 {
-    check(closing, "a reader, an event, a close", 3);
+    model_check_both(closing, "a reader, an event, a close", 3, 3);
 }
 TEST(close_two, .timeout = 180)
 {
-    check(closing_two, "two readers, a close", 3);
+    model_check_both(closing_two, "two readers, a close", 3, 3);
 }
 TEST(three_writers, .timeout = 180)
 {
-    check(turns, "three writers", 3);
+    model_check_both(turns, "three writers", 3, 3);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -501,35 +501,29 @@ static void check(struct model m, const char *name, enum model_memory_kind memor
 
 TEST(inside_one)
 {
-    check(one, "one from inside", MODEL_TSO, 0);
-    check(one, "one from inside", MODEL_WEAK, 0);
+    model_check_both(one, "one from inside", 0, 0);
 }
 TEST(inside_list)
 {
-    check(list, "a list from inside", MODEL_TSO, 0);
-    check(list, "a list from inside", MODEL_WEAK, 0);
+    model_check_both(list, "a list from inside", 0, 0);
 }
 TEST(inside_two, .timeout = 180)
 {
-    check(both, "two from inside", MODEL_TSO, 4);
-    check(both, "two from inside", MODEL_WEAK, 3);
+    model_check_both(both, "two from inside", 4, 3);
 }
 TEST(inside_waits, .timeout = 180)
 {
-    check(waits, "two from inside, then waits", MODEL_TSO, 3);
-    check(waits, "two from inside, then waits", MODEL_WEAK, 3);
+    model_check_both(waits, "two from inside, then waits", 3, 3);
 }
 TEST(plain_thread, .timeout = 180)
 {
-    check(plain, "two from a plain thread", MODEL_TSO, 3);
-    check(plain, "two from a plain thread", MODEL_WEAK, 2);
+    model_check_both(plain, "two from a plain thread", 3, 2);
 }
 TEST(plain_thread_busy, .timeout = 180)
 {
     struct model m = plain;
     m.setup = two_plain_for_ever;
-    check(m, "two from a plain thread, one computes for ever", MODEL_TSO, 3);
-    check(m, "two from a plain thread, one computes for ever", MODEL_WEAK, 3);
+    model_check_both(m, "two from a plain thread, one computes for ever", 3, 3);
 }
 TEST(three_ps, .timeout = 180)
 {
@@ -562,34 +556,27 @@ TEST(idle_timeout)
 /* Nobody is on duty when the timer is set: somebody takes it. */
 TEST(timer_nobody, .timeout = 180)
 {
-    check(set_none, "a timer from a plain thread", MODEL_TSO, 4);
-    check(set_none, "a timer from a plain thread", MODEL_WEAK, 3);
-    check(set_inside, "a timer from inside", MODEL_TSO, 4);
-    check(set_inside, "a timer from inside", MODEL_WEAK, 3);
+    model_check_both(set_none, "a timer from a plain thread", 4, 3);
+    model_check_both(set_inside, "a timer from inside", 4, 3);
 }
 /* The one on duty sleeps until a later one. */
 TEST(timer_earlier, .timeout = 180)
 {
-    check(set_earlier, "an earlier timer", MODEL_TSO, 4);
-    check(set_earlier, "an earlier timer", MODEL_WEAK, 2);
-    check(set_again, "another one than before", MODEL_TSO, 3);
-    check(set_again, "another one than before", MODEL_WEAK, 2);
+    model_check_both(set_earlier, "an earlier timer", 4, 2);
+    model_check_both(set_again, "another one than before", 3, 2);
 }
 TEST(timer_spare, .timeout = 180)
 {
-    check(set_spare, "an earlier timer, a spare M is on duty", MODEL_TSO, 3);
-    check(set_spare, "an earlier timer, a spare M is on duty", MODEL_WEAK, 2);
+    model_check_both(set_spare, "an earlier timer, a spare M is on duty", 3, 2);
 }
 /* The one on duty is needed for work. */
 TEST(duty_is_woken, .timeout = 180)
 {
-    check(duty_wake, "work for the one on duty", MODEL_TSO, 4);
-    check(duty_wake, "work for the one on duty", MODEL_WEAK, 3);
+    model_check_both(duty_wake, "work for the one on duty", 4, 3);
 }
 TEST(duty_changes, .timeout = 180)
 {
-    check(duty_change, "the one on duty computes for ever", MODEL_TSO, 3);
-    check(duty_change, "the one on duty computes for ever", MODEL_WEAK, 2);
+    model_check_both(duty_change, "the one on duty computes for ever", 3, 2);
 }
 TEST(timer_fires, .timeout = 180)
 {

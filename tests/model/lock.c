@@ -123,27 +123,19 @@ static const struct model three = {.setup = three_users, .threads = {user, user,
 static const struct model fenced = {
     .setup = three_with_fences, .threads = {user, user, user}, .final = all_had_it};
 
-static void check_both(struct model m, const char *name)
-{
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 TEST(twice_each)
 {
-    check_both(two, "two threads, twice each");
+    model_check_both(two, "two threads, twice each", 0, 0);
 }
 
 TEST(three_threads)
 {
-    check_both(three, "three threads");
+    model_check_both(three, "three threads", 0, 0);
 }
 
 TEST(no_membarrier)
 {
-    check_both(fenced, "three threads, no membarrier");
+    model_check_both(fenced, "three threads, no membarrier", 0, 0);
 }
 
 TEST(mutation_barrier)

@@ -126,43 +126,43 @@ static const struct model left_by_jump = CASE(signals, computes_and_jumps, asks)
 
 TEST(unannounced_call, .timeout = 180)
 {
-    check(unannounced, "an unannounced call", 3, 2);
+    model_check_both(unannounced, "an unannounced call", 3, 2);
 }
 TEST(unannounced_call_twice, .timeout = 180)
 {
     struct model m = unannounced;
     m.threads[3] = takes_twice;
-    check(m, "an unannounced call, two looks", 2, 2);
+    model_check_both(m, "an unannounced call, two looks", 2, 2);
 }
 TEST(no_membarrier, .timeout = 180)
 {
-    check(unannounced_full, "an unannounced call, no membarrier", 3, 2);
+    model_check_both(unannounced_full, "an unannounced call, no membarrier", 3, 2);
 }
 TEST(announced_call, .timeout = 180)
 {
-    check(announced, "an announced call", 3, 2);
+    model_check_both(announced, "an announced call", 3, 2);
 }
 TEST(announced_call_surfaces, .timeout = 180)
 {
-    check(surfaced, "a call in an announced call", 3, 2);
+    model_check_both(surfaced, "a call in an announced call", 3, 2);
 }
 TEST(announced_call_hands_off, .timeout = 180)
 {
-    check(handed_off, "an announced call gives the P up", 3, 2);
+    model_check_both(handed_off, "an announced call gives the P up", 3, 2);
 }
 TEST(preempted_by_signal, .timeout = 180)
 {
-    check(preempted, "preempted", 2, 2);
+    model_check_both(preempted, "preempted", 2, 2);
 }
 TEST(preempted_and_taken, .timeout = 180)
 {
-    check(preempted_taken, "asked to stop, then asleep", 2, 1);
+    model_check_both(preempted_taken, "asked to stop, then asleep", 2, 1);
 }
 TEST(handler_left, .timeout = 180)
 {
     struct model m = left_by_jump;
     m.timeouts = 1;
-    check(m, "preempted, and leaves the handler by a jump", 2, 2);
+    model_check_both(m, "preempted, and leaves the handler by a jump", 2, 2);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -606,16 +606,6 @@ static GORT_UNUSED void ps_in_order(void)
 
 /* --- exploring -------------------------------------------------------------------------------- */
 
-static inline void check(struct model m, const char *name, int tso, int weak)
-{
-    m.preemptions = tso;
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.preemptions = weak;
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 static inline void mutant(struct model m, const char *name, enum model_memory_kind memory, int preemptions,
                           struct model_mutation mutation)
 {

@@ -240,14 +240,6 @@ static void thief_next(void)
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-static void check_both(struct model m, const char *name)
-{
-    m.memory = MODEL_TSO;
-    model_check(&m, name);
-    m.memory = MODEL_WEAK;
-    model_check(&m, name);
-}
-
 static const struct model fill = {
     .setup = setup, .threads = {owner_fills_and_drains, thief}, .final = nothing_left};
 static const struct model cycle = {
@@ -261,46 +253,46 @@ static const struct model next = {
 
 TEST(fill_and_drain)
 {
-    check_both(fill, "fill");
+    model_check_both(fill, "fill", 0, 0);
 }
 TEST(cycle)
 {
-    check_both(cycle, "cycle");
+    model_check_both(cycle, "cycle", 0, 0);
 }
 TEST(overflow)
 {
-    check_both(overflow, "overflow");
+    model_check_both(overflow, "overflow", 0, 0);
 }
 TEST(next)
 {
-    check_both(next, "next");
+    model_check_both(next, "next", 0, 0);
 }
 TEST(fill_two_thieves, .timeout = 180)
 {
     struct model m = fill;
     m.threads[2] = thief_two;
-    check_both(m, "fill, two thieves");
+    model_check_both(m, "fill, two thieves", 0, 0);
 }
 TEST(cycle_two_thieves, .timeout = 180)
 {
     struct model m = {.setup = setup_3, .threads = {owner_cycles_once, thief, thief_two}, .final = each_once};
-    check_both(m, "cycle, two thieves");
+    model_check_both(m, "cycle, two thieves", 0, 0);
 }
 TEST(overflow_two_thieves, .timeout = 180)
 {
     struct model m = {
         .setup = setup_full, .threads = {owner_overflows_once, thief, thief_two}, .final = each_once};
-    check_both(m, "overflow, two thieves");
+    model_check_both(m, "overflow, two thieves", 0, 0);
 }
 TEST(next_two_thieves, .timeout = 180)
 {
     struct model m = next;
     m.threads[2] = thief_two;
-    check_both(m, "next, two thieves");
+    model_check_both(m, "next, two thieves", 0, 0);
 }
 TEST(thief_of_thief)
 {
-    check_both(chain, "thief of thief");
+    model_check_both(chain, "thief of thief", 0, 0);
 }
 
 /* Something is queued from the first step to the last: next, then also the ring, then only the ring. */
@@ -327,9 +319,9 @@ static void looker(void)
 TEST(empty)
 {
     struct model m = {.setup = setup_next, .threads = {owner_never_empty, looker}, .final = each_once};
-    check_both(m, "empty: next moves on");
+    model_check_both(m, "empty: next moves on", 0, 0);
     m.threads[0] = owner_never_empty_ring;
-    check_both(m, "empty: ring");
+    model_check_both(m, "empty: ring", 0, 0);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -174,27 +174,27 @@ static const struct model fewer = {.setup = two,
 /* A third M may be needed: without it (made) those executions are cut. */
 static void check_made(struct model m, const char *name, int tso)
 {
-    check(m, name, getenv("MODEL_DEEP") ? 2 : tso, 1);
+    model_check_both(m, name, getenv("MODEL_DEEP") ? 2 : tso, 1);
     m.threads[4] = made;
-    check(m, name, 1, 1);
+    model_check_both(m, name, 1, 1);
 }
 
 TEST(stop_calling, .timeout = 180)
 {
-    check(calling, "one that calls", 2, 1);
+    model_check_both(calling, "one that calls", 2, 1);
 }
 TEST(stop_no_membarrier, .timeout = 180)
 {
-    check(calling_full, "one that calls, no membarrier", 2, 1);
+    model_check_both(calling_full, "one that calls, no membarrier", 2, 1);
 }
 TEST(stop_blocking, .timeout = 180)
 {
-    check(blocking, "one in an announced call", 2, 1);
+    model_check_both(blocking, "one in an announced call", 2, 1);
 }
 TEST(stop_waking, .timeout = 180)
 {
-    check(woken, "one that is woken in an announced call", 2, 1);
-    check(woken_full, "one that is woken in an announced call, no membarrier", 2, 1);
+    model_check_both(woken, "one that is woken in an announced call", 2, 1);
+    model_check_both(woken_full, "one that is woken in an announced call, no membarrier", 2, 1);
 }
 TEST(stop_taken, .timeout = 180)
 {
@@ -210,7 +210,7 @@ TEST(stop_preempted, .timeout = 180)
 }
 TEST(fewer_procs, .timeout = 180)
 {
-    check(fewer, "fewer procs", 2, 2);
+    model_check_both(fewer, "fewer procs", 2, 2);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -520,31 +520,23 @@ TEST_GO(texts_of_addresses)
 
 /* --- options, errors of accept ---------------------------------------------------------------- */
 
-static int option(int fd, int level, int name)
-{
-    int value = -1;
-    socklen_t len = sizeof value;
-    CHECK_EQ(getsockopt(fd, level, name, &value, &len), 0);
-    return value;
-}
-
 TEST_GO(options)
 {
     int ends[2];
     tcp_pair(ends);
     for (int i = 0; i < 2; i++) {
-        CHECK_NE(option(ends[i], IPPROTO_TCP, TCP_NODELAY), 0);
+        CHECK_NE(test_socket_option(ends[i], IPPROTO_TCP, TCP_NODELAY), 0);
         CHECK_EQ(fcntl(ends[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     }
     CHECK_EQ(gort_set_nodelay(ends[0], false), 0);
-    CHECK_EQ(option(ends[0], IPPROTO_TCP, TCP_NODELAY), 0);
+    CHECK_EQ(test_socket_option(ends[0], IPPROTO_TCP, TCP_NODELAY), 0);
     CHECK_EQ(gort_set_keepalive(ends[0], 30 * GORT_SEC), 0);
-    CHECK_EQ(option(ends[0], IPPROTO_TCP, TCP_KEEPIDLE), 30);
+    CHECK_EQ(test_socket_option(ends[0], IPPROTO_TCP, TCP_KEEPIDLE), 30);
     CHECK_EQ(gort_set_keepalive(ends[0], 0), 0);
-    CHECK_EQ(option(ends[0], SOL_SOCKET, SO_KEEPALIVE), 0);
+    CHECK_EQ(test_socket_option(ends[0], SOL_SOCKET, SO_KEEPALIVE), 0);
     CHECK_EQ(gort_set_keepalive(ends[0], -1), -EINVAL);
     CHECK_EQ(gort_set_buffers(ends[0], 20000, 30000), 0);
-    CHECK_EQ(option(ends[0], SOL_SOCKET, SO_RCVBUF), 40000);
+    CHECK_EQ(test_socket_option(ends[0], SOL_SOCKET, SO_RCVBUF), 40000);
     close_pair(ends);
 
     char addr[64];
@@ -557,7 +549,7 @@ TEST_GO(options)
     CHECK_EQ(gort_close(b), 0);
     CHECK_EQ(gort_listen("tcp", addr), -EADDRINUSE);
     int dialed = gort_dial("tcp", addr), got = gort_accept(a);
-    CHECK_EQ(option(got, IPPROTO_TCP, TCP_KEEPIDLE), 60);
+    CHECK_EQ(test_socket_option(got, IPPROTO_TCP, TCP_KEEPIDLE), 60);
     CHECK_EQ(gort_close(dialed), 0);
     CHECK_EQ(gort_close(got), 0);
     CHECK_EQ(gort_close(a), 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net_names.c - a name server that does not answer.
+ * net_names.c - a name server that does not answer, and names with several addresses.
  *
  * The process gets a network and a file system of its own, in which a thread of the test is the name server, on port 53
- * of 127.0.0.1, and resolv.conf names it. It is silent for all names but those that begin with "known".
+ * of 127.0.0.1, and resolv.conf names it. It is silent for all names but those that begin with "known", which is
+ * 127.0.0.1, and "several", which is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -12,6 +13,8 @@
 #include <sys/mount.h>
 
 #include "netting.h"
+
+#define SEVERAL 3
 
 static atomic_long questions, beats, stop, ended, outcome;
 
@@ -50,22 +53,26 @@ static void world_of_our_own(void)
     close(fd);
 }
 
-/* The answer to a question for an IPv4 address: 127.0.0.1; to any other: nothing of that kind. */
-static size_t answer(unsigned char *m, size_t n, size_t size)
+/* The answer to a question for an IPv4 address: the first `count` of them; to any other: nothing of that kind. */
+static size_t answer(unsigned char *m, size_t n, size_t size, int count)
 {
-    static const unsigned char record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1};
+    unsigned char record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 0};
     size_t at = 12;
     while (at < n && m[at])
         at += m[at] + 1u;
     at++;
-    CHECK_LE(at + 4 + sizeof record, size);
+    CHECK_LE(at + 4 + SEVERAL * sizeof record, size);
     bool is_a = m[at] == 0 && m[at + 1] == 1;
     m[2] = 0x84 | (m[2] & 1); /* it is an answer, with authority */
     m[3] = 0x80;
-    m[7] = is_a;
+    m[7] = (unsigned char)(is_a ? count : 0);
     memset(m + 8, 0, 4);
-    memcpy(m + at + 4, record, sizeof record);
-    return at + 4 + (is_a ? sizeof record : 0);
+    at += 4;
+    for (int i = 0; is_a && i < count; i++, at += sizeof record) {
+        record[sizeof record - 1] = (unsigned char)(i + 1);
+        memcpy(m + at, record, sizeof record);
+    }
+    return at;
 }
 
 static void *name_server(void *arg)
@@ -76,8 +83,10 @@ static void *name_server(void *arg)
     ssize_t n;
     while ((n = recvfrom((int)(intptr_t)arg, m, 512, 0, (struct sockaddr *)&from, &len)) > 12) {
         atomic_fetch_add(&questions, 1);
-        if (memcmp(m + 13, "known", 5) == 0)
-            sendto((int)(intptr_t)arg, m, answer(m, (size_t)n, sizeof m), 0, (struct sockaddr *)&from, len);
+        int count = memcmp(m + 13, "known", 5) == 0 ? 1 : memcmp(m + 13, "several", 7) == 0 ? SEVERAL : 0;
+        if (count)
+            sendto((int)(intptr_t)arg, m, answer(m, (size_t)n, sizeof m, count), 0, (struct sockaddr *)&from,
+                   len);
         len = sizeof from;
     }
     return NULL;
@@ -116,7 +125,7 @@ static int silence(void *unused)
         int64_t from = gort_now();
         CHECK_EQ(gort_resolve_until("silent.test", "80", found, 4, gort_in(60 * GORT_MS)), -ETIMEDOUT);
         CHECK_GE(gort_now() - from, 60 * GORT_MS);
-        CHECK_GT(questions, asked);
+        await(&questions, asked + 1); /* the server may be slower than that */
         CHECK_EQ(gort_dial_until("tcp", "silent.test:80", gort_in(10 * GORT_MS)), -ETIMEDOUT);
         check_known();
     }
@@ -143,7 +152,7 @@ static bool fds_are_back(void *n)
     return test_fd_count() == *(int *)n;
 }
 
-TEST(a_name_server_that_is_silent, .procs = "1,2,4")
+static void with_name_server(int (*fn)(void *))
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(53)};
     pthread_t thread;
@@ -153,7 +162,80 @@ TEST(a_name_server_that_is_silent, .procs = "1,2,4")
     CHECK_EQ(bind(fd, (struct sockaddr *)&here, sizeof here), 0);
     CHECK_EQ(pthread_create(&thread, NULL, name_server, (void *)(intptr_t)fd), 0);
     int fds = test_fd_count();
-    CHECK_EQ(gort_run(silence, NULL), 0);
+    CHECK_EQ(gort_run(fn, NULL), 0);
     /* The sockets of questions that were given up are closed: at once, or when the C library gives them up too. */
     CHECK(test_eventually(fds_are_back, &fds, 20));
+}
+
+TEST(a_name_server_that_is_silent, .procs = "1,2,4")
+{
+    with_name_server(silence);
+}
+
+/* --- several addresses ------------------------------------------------------------------------ */
+
+static int listener_at(int which, int port, int backlog)
+{
+    char text[64];
+    snprintf(text, sizeof text, "127.0.0.%d:%d", which, port);
+    int fd = gort_listen_with(&(gort_net_options){.backlog = backlog}, "tcp", text, GORT_FOREVER);
+    CHECK_MSG(fd >= 0, "%s: %s", text, gort_strerror(fd));
+    return fd;
+}
+
+/* Nobody accepts there, and the kernel has no room for more, which is one above the backlog: who dials it waits. */
+static void make_silent(int which, int port, int *used, int *count)
+{
+    char text[64];
+    used[(*count)++] = listener_at(which, port, 1);
+    snprintf(text, sizeof text, "127.0.0.%d:%d", which, port);
+    for (int i = 0; i < 2; i++) {
+        int fd = gort_dial_until("tcp", text, soon());
+        CHECK_MSG(fd >= 0, "%s: %s", text, gort_strerror(fd));
+        used[(*count)++] = fd;
+    }
+    CHECK_EQ(gort_dial_until("tcp", text, gort_in(100 * GORT_MS)), -ETIMEDOUT);
+}
+
+static void check_dials(const char *name, int which, int port)
+{
+    char peer[64], text[64];
+    snprintf(text, sizeof text, "127.0.0.%d:%d", which, port);
+    int fd = gort_dial_until("tcp", name, soon());
+    CHECK_MSG(fd >= 0, "%s: %s", text, gort_strerror(fd));
+    CHECK_GT(gort_peer_addr(fd, peer, sizeof peer), 0);
+    CHECK_STR(peer, text);
+    CHECK_EQ(gort_close(fd), 0);
+}
+
+static int dial_the_one_that_answers(void *unused)
+{
+    int used[64], count = 0;
+    CHECK_EQ(gort_dial_until("tcp", "several.test:4000", soon()), -ECONNREFUSED);
+    for (int which = 1; which <= SEVERAL; which++) { /* the others refuse */
+        int fd = listener_at(which, 4000, 0);
+        check_dials("several.test:4000", which, 4000);
+        CHECK_EQ(gort_close(fd), 0);
+    }
+    for (int which = 1; which <= SEVERAL; which++) { /* the others are silent: it is tried beside them */
+        int port = 4000 + which;
+        char name[64];
+        snprintf(name, sizeof name, "several.test:%d", port);
+        for (int other = 1; other <= SEVERAL; other++)
+            if (other != which)
+                make_silent(other, port, used, &count);
+        CHECK_EQ(gort_dial_until("tcp", name, gort_in(400 * GORT_MS)), -ETIMEDOUT);
+        used[count++] = listener_at(which, port, 0);
+        check_dials(name, which, port);
+        while (count)
+            CHECK_EQ(gort_close(used[--count]), 0);
+    }
+    while (gort_count() > 1) /* those that were late go, and close what they have */
+        gort_yield();
+    return unused != NULL;
+}
+
+TEST(names_with_several_addresses, .procs = "1,2,4", .fuzz = true)
+{
+    with_name_server(dial_the_one_that_answers);
 }

@@ -365,7 +365,7 @@ static void jumper(void *unused)
     atomic_store(&stop, true);
 }
 
-static void jump_by(int signo)
+static void install_jump(int signo)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
         SKIP("jumping off a signal stack confuses the tools");
@@ -374,6 +374,11 @@ static void jump_by(int signo)
     sa.sa_handler = jump;
     sa.sa_flags = SA_ONSTACK;
     CHECK_EQ(sigaction(signo, &sa, NULL), 0);
+}
+
+static void jump_by(int signo)
+{
+    install_jump(signo);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(gort_go(hog, NULL), 0);
     CHECK_EQ(gort_go(jumper, NULL), 0);
@@ -420,13 +425,7 @@ static int leave_three_times(void *unused)
 /* Gort's own signal is the program's, too: its handler is called each time, however it was left. */
 TEST(a_chained_handler_that_jumps_out, .procs = "1,2")
 {
-    if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("jumping off a signal stack confuses the tools");
-    struct sigaction sa;
-    memset(&sa, 0, sizeof sa);
-    sa.sa_handler = jump;
-    sa.sa_flags = SA_ONSTACK;
-    CHECK_EQ(sigaction(SIGURG, &sa, NULL), 0);
+    install_jump(SIGURG);
     CHECK_EQ(gort_run(leave_three_times, NULL), 0);
     CHECK_EQ(atomic_load(&jumps), 3);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -407,6 +408,41 @@ TEST_GO(misuse, .procs = "1,2")
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(gort_world_start(), 0);
     CHECK_EQ(gort_world_start(), -EPERM);
+}
+
+static void compute_behind_a_mask(void *at)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, &before), 0);
+    while (go_on(HOG))
+        continue;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    atomic_store((atomic_bool *)at, true);
+}
+
+static void moves_again(long before)
+{
+    for (int64_t until = gort_in(20 * GORT_SEC); atomic_load(&moves[HOG]) == before;)
+        CHECK_LT(gort_now(), until);
+}
+
+/* Who lets no signal in cannot be stopped: it is said, nobody stays stopped, and it works as soon as it can. */
+TEST_GO(signals_are_blocked, .procs = "2")
+{
+    static atomic_bool over;
+    CHECK_EQ(gort_go(compute_behind_a_mask, &over), 0);
+    moves_again(0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(gort_world_stop(), -ETIMEDOUT);
+        CHECK_EQ(gort_world_start(), -EPERM);
+        moves_again(atomic_load(&moves[HOG]));
+    }
+    atomic_store(&stop, true);
+    while (!atomic_load(&over))
+        gort_yield();
+    CHECK_EQ(gort_world_stop(), 0);
+    CHECK_EQ(gort_world_start(), 0);
 }
 
 TEST(outside_of_a_run)

@@ -7,53 +7,28 @@
  * The thread's words live in entry.S (gort__tls). The asm is volatile, so each use reads the
  * thread register again, and initial-exec, so it never allocates, not even in a signal handler.
  */
-static inline void *gort__arch_self(void)
-{
-    void *self;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(self) : : "memory");
-    return self;
-}
-
-static inline void gort__arch_set_self(void *self)
-{
-    uint64_t off;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:(%0)"
-                     : "=&r"(off)
-                     : "r"(self)
-                     : "memory");
-}
-
-static inline void *gort__arch_home(void)
-{
-    void *home;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %%fs:16(%0), %0" : "=r"(home) : : "memory");
-    return home;
-}
-
-static inline void gort__arch_set_home(void *home)
-{
-    uint64_t off;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:16(%0)"
-                     : "=&r"(off)
-                     : "r"(home)
-                     : "memory");
-}
-
-static inline uint64_t gort__arch_held(void)
-{
-    uint64_t held;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %%fs:8(%0), %0" : "=r"(held) : : "memory");
-    return held;
-}
-
-static inline void gort__arch_set_held(uint64_t held)
-{
-    uint64_t off;
-    __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:8(%0)"
-                     : "=&r"(off)
-                     : "r"(held)
-                     : "memory");
-}
+#define GORT_ARCH_WORD(type, name, offset)                                                                   \
+    static inline type gort__arch_##name(void)                                                               \
+    {                                                                                                        \
+        type word;                                                                                           \
+        __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %%fs:" #offset "(%0), %0"               \
+                         : "=r"(word)                                                                        \
+                         :                                                                                   \
+                         : "memory");                                                                        \
+        return word;                                                                                         \
+    }                                                                                                        \
+    static inline void gort__arch_set_##name(type word)                                                      \
+    {                                                                                                        \
+        uint64_t off;                                                                                        \
+        __asm__ volatile("movq gort__tls@gottpoff(%%rip), %0\n\tmovq %1, %%fs:" #offset "(%0)"               \
+                         : "=&r"(off)                                                                        \
+                         : "r"(word)                                                                         \
+                         : "memory");                                                                        \
+    }
+GORT_ARCH_WORD(void *, self, 0)
+GORT_ARCH_WORD(uint64_t, held, 8)
+GORT_ARCH_WORD(void *, home, 16)
+#undef GORT_ARCH_WORD
 
 static inline __attribute__((always_inline)) void *gort__arch_sp(void)
 {

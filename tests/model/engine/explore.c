@@ -715,6 +715,16 @@ void model_check(const struct model *m, const char *name)
     CHECK_MSG(!r.failed, "%s: %s", name, r.why);
 }
 
+void model_check_both(struct model m, const char *name, int tso, int weak)
+{
+    m.preemptions = tso;
+    m.memory = MODEL_TSO;
+    model_check(&m, name);
+    m.preemptions = weak;
+    m.memory = MODEL_WEAK;
+    model_check(&m, name);
+}
+
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind)
 {

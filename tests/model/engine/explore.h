@@ -142,6 +142,8 @@ int model_self(void); /* which thread runs; -1: none */
 struct model_result model_explore(const struct model *m);
 /* Explores all, logs the numbers, fails the case with the steps that lead to a violation. */
 void model_check(const struct model *m, const char *name);
+/* The same with MODEL_TSO and with MODEL_WEAK, with so many preemptions (0: any number). */
+void model_check_both(struct model m, const char *name, int tso, int weak);
 /* The same with one operation spoilt: fails the case unless a violation is found. */
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind);

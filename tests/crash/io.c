@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* io.c - misuse of fds, readers and signals: one line that says what and who, the dump, abort; J2. */
+#include "misuse.h"
+
+#include <signal.h>
+
+MISUSE(nothing_to_go_when, "gort_go_when: NULL function")
+{
+    int ends[2];
+    CHECK_EQ(gort_pipe(ends), 0);
+    return gort_go_when(ends[0], GORT_READ, NULL, NULL);
+}
+
+/* A line needs room for its end, too. */
+MISUSE(a_reader_of_one_byte, "gort_reader_init: a buffer of 1 bytes")
+{
+    gort_reader r;
+    char c;
+    gort_reader_init(&r, 0, &c, 1);
+    return 0;
+}
+
+MISUSE(signals_to_nobody, "gort_signal_notify: NULL channel")
+{
+    return gort_signal_notify(NULL, SIGUSR1);
+}
+
+#if GORT_CHECKS
+MISUSE(a_duration_for_a_deadline_of_an_fd, "gort_set_deadline: 5000000 lies before the start of the run")
+{
+    int ends[2];
+    CHECK_EQ(gort_pipe(ends), 0);
+    return gort_set_deadline(ends[0], GORT_READ, 5 * GORT_MS);
+}
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* queue.c - the global run queue against a plain array: what goes in comes out, in order, also out of the middle. */
+#include "sched/sched.h"
+
+#include <string.h>
+
+#include "test.h"
+
+#define GS 500 /* several segments, and a part of one */
+
+static struct gort__g gs[GS], *expected[GS];
+static int free_gs[GS], free_n, expected_n;
+static struct gort__p p;
+
+static void start(void)
+{
+    gort__sched.procs = 1;
+    for (free_n = 0; free_n < GS; free_n++)
+        free_gs[free_n] = free_n;
+}
+
+static void put(bool bound)
+{
+    struct gort__g *g = &gs[free_gs[--free_n]];
+    g->flags = bound ? GORT_G_BOUND : 0;
+    expected[expected_n++] = g;
+    gort__queue_put(g);
+}
+
+/* The one at place i of the queue is what came out of it. */
+static void taken(const struct gort__g *g, int i)
+{
+    CHECK(i < expected_n ? g == expected[i] : !g);
+    if (!g)
+        return;
+    free_gs[free_n++] = (int)(g - gs);
+    memmove(&expected[i], &expected[i + 1], (size_t)(--expected_n - i) * sizeof *expected);
+}
+
+static int first_bound(void)
+{
+    int i = 0;
+    while (i < expected_n && !(expected[i]->flags & GORT_G_BOUND))
+        i++;
+    return i;
+}
+
+static void take_bound(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__g *g = gort__queue_take_bound_locked();
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    taken(g, first_bound());
+}
+
+TEST(bound_ones_come_first_if_asked_for)
+{
+    uint64_t random = test_seed();
+    start();
+    for (int step = 0; step < 200000; step++) {
+        /* Sometimes it grows, sometimes it shrinks; sometimes many are bound, sometimes hardly any. */
+        bool grows = step / 1000 % 2 == 0;
+        uint64_t rarely = step / 2000 % 2 ? 3 : 100;
+        if (free_n && test_random(&random) % 3 >= (grows ? 1 : 2))
+            put(test_random(&random) % rarely == 0);
+        else if (test_random(&random) % 2)
+            take_bound();
+        else
+            taken(gort__queue_take(&p, 1), 0);
+        CHECK_EQ(gort__sched.queue.n, expected_n);
+        CHECK_EQ(gort__sched.queued, expected_n);
+    }
+    while (expected_n)
+        taken(gort__queue_take(&p, 1), 0);
+    CHECK(!gort__sched.queue.first && !gort__sched.queue.last);
+    take_bound();
+}
+
+TEST(a_ring_is_emptied_in_order)
+{
+    struct gort__glist overflow;
+    start();
+    put(false);
+    for (int i = 0; i < 100; i++) {
+        gort__runq_put(&p.runq, &gs[i], &overflow);
+        CHECK_EQ(overflow.n, 0);
+    }
+    gort__runq_put_next(&p.runq, &gs[100]);
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__p_empty_locked(&p);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    CHECK(gort__runq_empty(&p.runq));
+    taken(gort__queue_take(&p, 1), 0);
+    CHECK_EQ(gort__queue_take(&p, 1), &gs[100]); /* it was to run next */
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(gort__queue_take(&p, 1), &gs[i]);
+    CHECK_EQ(gort__sched.queue.n, 0);
+}
