@@ -55,11 +55,10 @@ void gort__wake_p(void)
         m = gort__m_start_locked(p, true);
     else
         gort__sub(&s->spinning, 1, SEQ_CST);
+    bool looks = !m || m->spinning; /* its thread may begin as soon as the lock is free */
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    if (!m)
-        return;
-    bool looks = m->spinning;
-    gort__m_wake(m);
+    if (m)
+        gort__m_wake(m);
     if (looks)
         return;
     /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
