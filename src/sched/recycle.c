@@ -4,7 +4,8 @@
  *
  * Why: a million goroutines leave 256 MB of records behind when they end. They lie in the shared list of free batches,
  * linked through themselves, in any order; their chunks can be given back only whole. So, when there were many batches
- * too many for two ticks, the scavenger takes the list into its hands, with what idle Ps keep, and
+ * too many for two ticks, and about as many (while many end, or start, hardly any chunk is free as a whole, and each
+ * pass goes through all records), the scavenger takes the list into its hands, with what idle Ps keep, and
  *     MARK    marks each record in it;
  *     CHOOSE  looks for chunks all of whose records are marked, and marks those as gone;
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
@@ -45,7 +46,8 @@ bool gort__recycle_tick(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t now = gort__load(&s->free_batches_n, RELAXED);
-    bool start = job.step == REST && now >= ENOUGH && job.before >= ENOUGH;
+    uint32_t change = now > job.before ? now - job.before : job.before - now;
+    bool start = job.step == REST && now >= ENOUGH && job.before >= ENOUGH && change <= now / 8;
     job.before = now;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */
