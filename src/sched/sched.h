@@ -456,6 +456,8 @@ bool gort__duty_take_locked(
 void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should be on duty, and nobody is. Wakes one that sleeps too long. */
 bool gort__duty_wanted(void);
+/* The same, and waking somebody for it pays: in a crowd whoever was on duty comes back soon. */
+bool gort__duty_vacant(void);
 void gort__duty_notice(struct gort__m *m,
                        int64_t when); /* a timer became the first of its heap; after its unlock */
 
