@@ -26,6 +26,8 @@
 #include "sched/timer.h"
 #include "sched/wait.h"
 
+#define LONG GORT_SEC /* what is at least so long may be a ten-thousandth longer */
+
 enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
@@ -74,6 +76,15 @@ static void unlock_and_drop(gort_timer *t)
     unlock(t);
     if (last)
         gort__alloc_free(t, sizeof *t);
+}
+
+/* When a timer for so long is due. Most are time-outs that are not reached: see rough.c. m NULL: no run is on. */
+static int64_t due_in(struct gort__m *m, int64_t ns)
+{
+    int64_t when;
+    if (!m || ns < LONG)
+        return gort_in(ns > 0 ? ns : 0);
+    return __builtin_add_overflow(gort__rough_now(m), ns, &when) ? GORT_FOREVER : when;
 }
 
 static void fire(void *arg);
@@ -197,7 +208,7 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     if (t) {
         init(t, fn, arg);
         t->period = period > 0 ? period : 0;
-        t->when = gort_in(first > 0 ? first : 0);
+        t->when = due_in(m, first);
         if (m) /* it may fire at once, but nobody else has it so far: the heap's lock orders what was written */
             arm_locked(t);
     }
@@ -232,7 +243,7 @@ bool gort_timer_stop(gort_timer *t)
 bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 {
     struct gort__m *m = gort__enter();
-    int64_t when = gort_in(first > 0 ? first : 0);
+    int64_t when = due_in(m, first);
     lock(t);
     t->period = period > 0 ? period : 0;
     bool active = t->state != IDLE;
