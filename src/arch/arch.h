@@ -44,6 +44,10 @@
  *   The stack pointer: everything that the calling function has saved lies above it.
  * void gort__arch_pause(void)                                                           inline
  *     A hint that the caller is waiting in a loop.
+ * uint64_t gort__arch_ticks(void)                                                       inline
+ *     The processor's counter, which most kernels take the time from; may be read a little too early or too late.
+ * GORT_ARCH_TICKS_NAME, GORT_ARCH_TICKS_BRIEF
+ *     What Linux calls it as a source of time; so many ticks take less than 100 us on every processor.
  * void gort__arch_fence_after_rmw(void)                                                 inline
  *     A full fence, given that the caller has just done a SEQ_CST read-modify-write.
  */

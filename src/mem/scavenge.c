@@ -5,7 +5,8 @@
  * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
  * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
  * a burst has ended, its memory is gone. If cold ones are wanted soon after that, giving them back was a mistake: bursts come and go.
- * Then they are kept for eight times as long, until nobody misses those that went.
+ * Then they are kept for eight times as long, until nobody misses those that went; a few that even the largest burst leaves
+ * over, because Ps keep some for themselves, prove nothing.
  * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
  * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
  * as much as the stacks themselves when they are shallow). Such slots get their guards again when they are next used.
@@ -22,6 +23,7 @@
 #define RENEW   ((size_t)32 << 20) /* mapped anew at once, with the lock held */
 #define SOON    10                 /* ticks in which it is a mistake to have given stacks back */
 #define PATIENT 8                  /* ticks of patience after a mistake */
+#define FEW     16                 /* one part in so many goroutines */
 
 static void sort(struct gort__stack **a, int n)
 {
@@ -73,6 +75,7 @@ static bool cool(struct gort__stack_class *c)
         c->cold = chunk[i];
     }
     c->trimming = false;
+    c->gone += (size_t)n;
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
     c->renew = gort__load(&c->all, ACQUIRE); /* pairs with stack.c:map_slab */
     c->renew_slot = 0;
@@ -139,8 +142,12 @@ static bool moves_on(struct gort__stack_class *c)
 {
     c->ticks++;
     if (c->trimmed && (c->missed || c->ticks - c->trimmed > SOON)) {
-        c->patience = c->missed ? PATIENT : 0;
+        if (c->missed)
+            c->patience = PATIENT;
+        else if (c->gone >= c->reserved / FEW)
+            c->patience = 0;
         c->trimmed = 0;
+        c->gone = 0;
     }
     c->missed = false;
     return c->ticks - c->aged >= c->patience;

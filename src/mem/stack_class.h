@@ -27,6 +27,7 @@ struct gort__stack_class {
     bool missed;                    /* a cold one was wanted since the last tick */
     uint32_t ticks, aged, patience; /* so far; when the lists moved on; of these they need for it */
     uint32_t trimmed; /* when some were to be trimmed, 0: it is known whether that was a mistake */
+    size_t gone;      /* how many lost their pages since */
     struct gort__stack_slab *renew; /* where the search for cold stretches goes on; the scavenger's */
     size_t renew_slot;
     struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */

@@ -57,6 +57,8 @@ void gort__os_futex_wake(uint32_t *word, int count);
 /* --- time ------------------------------------------------------------------------------------- */
 
 int64_t gort__os_now(void);
+bool gort__os_clock_is(
+    const char *name);         /* the kernel takes the time from the counter of this name. Reads a file */
 void gort__os_nap(int64_t ns); /* sleeps the thread; may return early */
 
 /* --- threads (linux/thread.c) ----------------------------------------------------------------- */

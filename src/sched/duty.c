@@ -28,8 +28,10 @@
  *
  * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
  * more than all else. So the one on duty then wakes at most every CROWD_EVERY: they come up to that much late, never
- * early, and a timer that is not in a crowd is not delayed at all. Nor does it wake another one for the duty: it will be
- * back soon, and if it is not, sysmon fires what is due.
+ * early, and a timer that is not in a crowd is not delayed at all. It says BRIEF then instead of a time: whoever goes idle
+ * meanwhile sees that timers are due before it wakes, and would kick it each time. No timer can be lost by that, since it
+ * sleeps no longer than CROWD_EVERY whatever is set. Nor does it wake another one for the duty: it will be back soon, and if it is not,
+ * sysmon fires what is due.
  *
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a call:
  * then sysmon does.
@@ -43,7 +45,8 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define CROWD_EVERY INT64_C(100000) /* ns */
+#define CROWD_EVERY INT64_C(200000) /* ns */
+#define BRIEF       1               /* as poll_until: no timer is earlier, so nobody kicks */
 
 bool gort__duty_wanted(void)
 {
@@ -53,6 +56,11 @@ bool gort__duty_wanted(void)
     if (next < until)
         gort__poll_kick();
     return false;
+}
+
+bool gort__duty_vacant(void)
+{
+    return (!gort__timer_crowd() || gort__poll_pending()) && gort__duty_wanted();
 }
 
 void gort__duty_notice(struct gort__m *m, int64_t when)
@@ -92,8 +100,10 @@ static int64_t announce(int64_t earliest)
 {
     for (;;) {
         int64_t next = gort__timer_next();
-        int64_t until = next < earliest && gort__timer_crowd() ? earliest : next;
-        gort__xchg(&gort__sched.poll_until, until, SEQ_CST); /* pairs with gort__duty_notice */
+        bool brief = next < earliest && gort__timer_crowd();
+        int64_t until = brief ? earliest : next;
+        gort__xchg(&gort__sched.poll_until, brief ? BRIEF : until,
+                   SEQ_CST); /* pairs with gort__duty_notice */
         gort__arch_fence_after_rmw();
         if (gort__timer_next() >= next)
             return until;
@@ -153,12 +163,12 @@ static void leave(struct gort__m *m, bool work)
 void gort__duty(struct gort__m *m)
 {
     struct gort__glist got = {0};
-    bool work = sleep_in_poller(m, &got), alone = gort__timer_crowd() && !gort__poll_pending();
+    bool work = sleep_in_poller(m, &got);
     leave(m, work);
     if (work && !gort__load(&m->quit, RELAXED))
         gort__timer_run(m, gort__os_now());
     if (got.n)
         gort__ready_list(m, got);
-    if (m->p && !alone && gort__duty_wanted()) /* after the fence of sleep_in_poller */
+    if (m->p && gort__duty_vacant()) /* after the fence of sleep_in_poller */
         gort__wake_if_idle();
 }

@@ -13,8 +13,9 @@
  * Proof: in the single order of the two fences one comes first. If the publisher's does, the
  * searcher's second look sees the work. If the searcher's does, the publisher sees the idle P, and
  * spinning without the searcher: it wakes an M, unless another one spins, to whom the same applies.
- * An M that finds work while it was the last that spins wakes another (gort__spin_stop), because more work may have
- * come while its own spinning kept publishers from waking anybody. Whoever releases a P takes the
+ * An M that finds work and spins no more takes the second look as well (gort__spin_stop), because more work, or a timer, may
+ * have come while its own spinning kept publishers from waking anybody: then it wakes another. (To wake one without looking is
+ * right, too, but when few are readied at a time, each wake-up that finds nothing costs more than what they do.) Whoever releases a P takes the
  * second look, also one that did not spin: a waker counts as spinning before it has an M
  * (gort__wake_p), and may itself have kept the searcher from spinning.
  * Moving goroutines is publishing too: whoever takes many from the global queue into a ring, or
@@ -70,8 +71,10 @@ void gort__wake_p(void)
 void gort__spin_stop(struct gort__m *m)
 {
     m->spinning = false;
-    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-    gort__wake_if_idle();
+    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    gort__arch_fence_after_rmw();
+    if (gort__load(&gort__sched.idle_count, RELAXED) && (gort__p_has_work() || gort__duty_vacant()))
+        gort__wake_if_idle();
 }
 
 /* Releases m's P, if it has one. False: there is something to do first. */

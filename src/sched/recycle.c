@@ -4,7 +4,9 @@
  *
  * Why: a million goroutines leave 256 MB of records behind when they end. They lie in the shared list of free batches,
  * linked through themselves, in any order; their chunks can be given back only whole. So, when for two whole ticks there were
- * never fewer than some batches too many (a load that comes in waves needs them again), the scavenger takes the list into its hands, with what idle Ps keep, and
+ * never fewer than some batches too many (a load that comes in waves needs them again), and about as many (while many end
+ * hardly any chunk is free as a whole, and each pass goes through all records), the scavenger takes the list into its hands,
+ * with what idle Ps keep, and
  *     MARK    marks each record in it;
  *     CHOOSE  looks for chunks all of whose records are marked, and marks those as gone;
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
@@ -48,7 +50,8 @@ bool gort__recycle_tick(void)
     uint32_t least = s->free_batches_least;
     s->free_batches_least = s->free_batches_n;
     gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
-    bool start = job.step == REST && least >= ENOUGH && job.before >= ENOUGH;
+    uint32_t change = least > job.before ? least - job.before : job.before - least;
+    bool start = job.step == REST && least >= ENOUGH && job.before >= ENOUGH && change <= least / 8;
     job.before = least;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */

@@ -447,6 +447,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         s->conf.maxprocs_set = true;
     }
     gort__os_init();
+    gort__rough_init();
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;

@@ -133,6 +133,9 @@ struct gort__m {
     int id;
     uintptr_t thread;
     struct gort__rand rand;
+    uint64_t
+        rough_ticks; /* the processor's counter when rough_now was found out (rough.c); owned by the thread */
+    int64_t rough_now;
     struct gort__os_altstack old_altstack;
     const void *asan_bottom; /* the system stack, for ASan */
     size_t asan_size;
@@ -463,8 +466,13 @@ bool gort__duty_take_locked(
 void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should be on duty, and nobody is. Wakes one that sleeps too long. */
 bool gort__duty_wanted(void);
+/* The same, and waking somebody for it pays: in a crowd whoever was on duty comes back soon. */
+bool gort__duty_vacant(void);
 void gort__duty_notice(struct gort__m *m,
                        int64_t when); /* a timer became the first of its heap; after its unlock */
+
+/* --- rough.c: roughly the time ------------------------------------------------------------------ */
+void gort__rough_init(void); /* while no run is on */
 
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */

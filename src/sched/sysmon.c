@@ -254,15 +254,13 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* Timers and fds are left to us. A P that is in one long system call of its own is not stuck yet: fds have some time.
- * True: something was ready. */
+ * True: an fd was ready. (A timer does not shorten the tick: that ends in time for the next one in any case.) */
 static bool see_to_events(int64_t now)
 {
     bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
     bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
-    if (gort__timer_next() <= now - TIMER_LATE) {
+    if (gort__timer_next() <= now - TIMER_LATE)
         gort__timer_watch();
-        did = true;
-    }
     return did;
 }
 

@@ -137,6 +137,9 @@ static inline void gort__fuzz_unlock(void)
         gort__fuzz_here();
 }
 
+/* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
+int64_t gort__rough_now(struct gort__m *m);
+
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
 void gort__duty_notice_fd(struct gort__m *m);
 

@@ -26,6 +26,8 @@
 #include "sched/timer.h"
 #include "sched/wait.h"
 
+#define LONG GORT_SEC /* what is at least so long may be a ten-thousandth longer */
+
 enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
@@ -76,9 +78,18 @@ static void unlock_and_drop(gort_timer *t)
         gort__alloc_free(t, sizeof *t);
 }
 
+/* When a timer for so long is due. Most are time-outs that are not reached: see rough.c. m NULL: no run is on. */
+static int64_t due_in(struct gort__m *m, int64_t ns)
+{
+    int64_t when;
+    if (!m || ns < LONG)
+        return gort_in(ns > 0 ? ns : 0);
+    return __builtin_add_overflow(gort__rough_now(m), ns, &when) ? GORT_FOREVER : when;
+}
+
 static void fire(void *arg);
 
-/* Into the heap, for t->when. Called with the lock held. */
+/* Into the heap, for t->when. Called with the lock held, or by the only one who has it. */
 static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
@@ -172,25 +183,37 @@ static void fire(void *arg)
     unlock_and_drop(t);
 }
 
+/* One by one: of a whole record of zeros compilers make a string instruction that takes longer than all the rest. */
+static void init(gort_timer *t, void (*fn)(void *), void *arg)
+{
+    t->lock = (struct gort__lock){0};
+    t->refs = 1;
+    t->state = IDLE;
+    t->turn = t->calls = 0;
+    t->run = gort__load(&gort__sched.run, RELAXED);
+    t->fn = fn;
+    t->arg = arg;
+    t->heap = (struct gort__timer){0};
+    t->own = (struct gort__timer_own){0};
+    t->waiters = (struct gort__waitq){0};
+}
+
 gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
 {
     if (!fn)
         gort__fatal("gort_timer_new: NULL function");
-    struct gort__m *held = gort__hold();
+    struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
     gort_timer *t = gort__alloc(sizeof *t);
     gort__unhold(&held);
-    if (!t)
-        return NULL;
-    *t = (gort_timer){.refs = 1, .fn = fn, .arg = arg, .run = gort__load(&gort__sched.run, RELAXED)};
-    struct gort__m *m = gort__enter();
-    t->period = period > 0 ? period : 0;
-    t->when = gort_in(first > 0 ? first : 0);
-    if (m) {
-        lock(t); /* it may fire at once */
-        arm_locked(t);
-        unlock(t);
-        gort__leave(m);
+    if (t) {
+        init(t, fn, arg);
+        t->period = period > 0 ? period : 0;
+        t->when = due_in(m, first);
+        if (m) /* it may fire at once, but nobody else has it so far: the heap's lock orders what was written */
+            arm_locked(t);
     }
+    if (m)
+        gort__leave(m);
     return t;
 }
 
@@ -220,7 +243,7 @@ bool gort_timer_stop(gort_timer *t)
 bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 {
     struct gort__m *m = gort__enter();
-    int64_t when = gort_in(first > 0 ? first : 0);
+    int64_t when = due_in(m, first);
     lock(t);
     t->period = period > 0 ? period : 0;
     bool active = t->state != IDLE;
@@ -267,9 +290,9 @@ void gort_timer_free(gort_timer *t)
     if (!t)
         return;
     GORT_HOLD();
-    if (gort__load(&t->refs, ACQUIRE) == 1) { /* nobody else has it; pairs with refer */
-        lock(t);                              /* whoever had is perhaps just about to unlock it */
-        unlock_and_drop(t);
+    /* Nobody else has it, and whoever had is not just about to unlock it. Pairs with refer and unlock. */
+    if (gort__load(&t->refs, ACQUIRE) == 1 && gort__load(&t->lock.word, ACQUIRE) == 0) {
+        gort__alloc_free(t, sizeof *t);
         return;
     }
     struct gort__m *m = gort__enter();

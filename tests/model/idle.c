@@ -608,6 +608,20 @@ TEST(mutation_stop_spinning_weak)
     m.memory = MODEL_WEAK;
     model_catch(&m, "no fence before the second look", "look_again", MODEL_OP_FENCE, MODEL_SKIPPED);
 }
+TEST(mutation_found, .timeout = 180)
+{
+    struct model m = busy;
+    m.preemptions = 3;
+    model_catch(&m, "no fence after finding work", "gort__spin_stop", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
+}
+TEST(mutation_found_weak, .timeout = 180)
+{
+    struct model m = busy;
+    m.memory = MODEL_WEAK;
+    m.preemptions = 3;
+    model_catch(&m, "no fence before the look of one that found work", "gort__spin_stop", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
+}
 TEST(mutation_publish_list)
 {
     model_catch(&list, "no fence after a list", "gort__ready_list", MODEL_OP_FENCE, MODEL_SKIPPED);

@@ -183,6 +183,10 @@ bool gort__duty_wanted(void)
 {
     return false;
 }
+bool gort__duty_vacant(void)
+{
+    return gort__duty_wanted();
+}
 struct gort__g *gort__pick_local(struct gort__p *p)
 {
     struct gort__g *g = gort__runq_get_next(&p->runq);

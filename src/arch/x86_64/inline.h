@@ -42,6 +42,14 @@ static inline void gort__arch_pause(void)
     __asm__ volatile("pause" : : : "memory");
 }
 
+#define GORT_ARCH_TICKS_NAME  "tsc"
+#define GORT_ARCH_TICKS_BRIEF 50000 /* at 500 MHz */
+
+static inline uint64_t gort__arch_ticks(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+
 static inline void gort__arch_fence_after_rmw(void)
 {
     __asm__ volatile("" : : : "memory"); /* a locked instruction is a full fence */

@@ -119,6 +119,16 @@ long gort__os_number_in(const char *path)
     return number(text);
 }
 
+bool gort__os_clock_is(const char *name)
+{
+    char text[32];
+    int saved = errno;
+    size_t n = read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", text,
+                         sizeof text);
+    errno = saved;
+    return n == strlen(name) + 1 && strncmp(text, name, n - 1) == 0;
+}
+
 size_t gort__os_rss(void)
 {
     char text[128];
