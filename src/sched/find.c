@@ -108,6 +108,20 @@ static bool look_at_timers(struct gort__m *m)
     return gort__timer_next() != INT64_MAX && gort__timer_run(m, gort__os_now());
 }
 
+/*
+ * One that has run before is first in the global queue, and one that has not yet in the P's own: something has come that was
+ * waited for, perhaps while all Ps computed, and it is late already. Others would first compute for a time slice each. Not
+ * when a fair pick is due. A look without the lock: records are type-stable, and either order is right.
+ */
+static GORT_NO_TSAN bool woken_first(struct gort__p *p)
+{
+    const struct gort__g *woken = gort__sched.queue.first, *own = gort__load(&p->runq.next, RELAXED);
+    uint32_t head = gort__load(&p->runq.head, RELAXED);
+    if (!own && head != gort__load(&p->runq.tail, RELAXED))
+        own = gort__load(&p->runq.ring[head % GORT_RUNQ_SIZE], RELAXED);
+    return own && !own->ctx.pc && woken && woken->ctx.pc && p->turn > 1;
+}
+
 /* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there. Firing a timer
  * may find the world being stopped, and end without a P. */
 static struct gort__g *look(struct gort__m *m)
@@ -121,9 +135,14 @@ static struct gort__g *look(struct gort__m *m)
             return NULL;
     }
     struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.hurry, RELAXED)) ? gort__held_take() : NULL;
+    bool queued = gort__load(&gort__sched.queued, RELAXED);
+    if (!g && queued && woken_first(m->p)) {
+        m->p->turn--;
+        g = gort__queue_take(m->p, 1);
+    }
     if (!g)
         g = gort__pick_local(m->p);
-    if (!g && gort__load(&gort__sched.queued, RELAXED))
+    if (!g && queued)
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))
         g = gort__pick_local(m->p);

@@ -254,13 +254,16 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* Timers and fds are left to us. A P that is in one long system call of its own is not stuck yet: fds have some time.
- * True: an fd was ready. (A timer does not shorten the tick: that ends in time for the next one in any case.) */
-static bool see_to_events(int64_t now)
+ * True: something was ready, and somebody may have to stop for it. (Else a timer does not shorten the tick: that ends in
+ * time for the next one in any case.) */
+static bool see_to_events(int64_t now, bool stuck)
 {
     bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
     bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
-    if (gort__timer_next() <= now - TIMER_LATE)
+    if (gort__timer_next() <= now - TIMER_LATE) {
         gort__timer_watch();
+        did |= stuck;
+    }
     return did;
 }
 
@@ -313,7 +316,7 @@ static void look_around(uint32_t seen)
         busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
-        busy |= see_to_events(now);
+        busy |= see_to_events(now, stuck);
     bool soon = waiting == WOKEN || (stuck && gort__poll_pending());
     adapt(busy, soon ? TICK_WAITING : waiting == SOMEBODY ? TICK_TURN : TICK_MAX);
     int64_t until = now + mon.tick, next = gort__timer_next();
