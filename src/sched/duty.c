@@ -168,7 +168,7 @@ void gort__duty(struct gort__m *m)
     if (work && !gort__load(&m->quit, RELAXED))
         gort__timer_run(m, gort__os_now());
     if (got.n)
-        gort__ready_list(m, got);
+        gort__ready_events(m, got);
     if (m->p && gort__duty_vacant()) /* after the fence of sleep_in_poller */
         gort__wake_if_idle();
 }

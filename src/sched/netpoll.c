@@ -52,7 +52,7 @@ uint32_t gort__netpoll(struct gort__m *m, int64_t deadline)
     }
     struct gort__glist list = gort__netpoll_look(deadline);
     if (list.n)
-        gort__ready_list(m, list);
+        gort__ready_events(m, list);
     if (homeless) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->without_p--;

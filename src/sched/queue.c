@@ -12,8 +12,9 @@
  *              | link                       | link
  *              G ... G (last)               G ... G (last)
  *
- * Fairness: every 61st pick takes the very first goroutine (schedule.c), so preference delays
- * nobody for long.
+ * Fairness: every 61st pick takes the very first goroutine (schedule.c), and a segment that has been first is passed over
+ * some times at most: its P's thread may have no CPU for long, and one in 61 would leave the last of it waiting for
+ * 100 ms beside a P that is never out of work.
  * Invariants: (1) sched.queued is the number of Gs in all segments; (2) everything in it is runnable;
  * (3) no segment is empty or holds more than half a ring and one.
  * Threads: any; `_locked` functions with sched.lock held.
@@ -23,7 +24,8 @@
 
 #define SEGMENT_MAX                                                                                          \
     (GORT_RUNQ_SIZE / 2 + 1) /* what one overflow of a ring makes, and what a taker has room for */
-#define LOOK_FOR_OWN 8       /* segments looked at for one of our own */
+#define LOOK_FOR_OWN 8       /* segments looked at for one of our own, */
+#define PASS_MOST    4       /* and so often the first is passed over for it */
 
 static void set_count(uint32_t n)
 {
@@ -76,17 +78,20 @@ void gort__queue_put_and_wake(struct gort__g *g)
 /* Where a taker begins: the link to one of its own segments among the first few, else to the first. */
 static struct gort__g **choose_locked(int id, struct gort__g **before)
 {
-    struct gort__g **at = &gort__sched.queue.first, *prev = NULL;
+    struct gort__sched *s = &gort__sched;
+    struct gort__g **at = &s->queue.first, *prev = NULL;
     *before = NULL;
-    for (int i = 0; i < LOOK_FOR_OWN && *at; i++) {
+    for (int i = 0; i < LOOK_FOR_OWN && *at && s->queue_passed < PASS_MOST; i++) {
         if ((*at)->segment.origin == id) {
             *before = prev;
+            s->queue_passed = prev ? s->queue_passed + 1 : 0;
             return at;
         }
         prev = *at;
         at = &prev->segment.next;
     }
-    return &gort__sched.queue.first;
+    s->queue_passed = 0;
+    return &s->queue.first;
 }
 
 /* Cuts the first n Gs off the segment at *at. */

@@ -232,6 +232,7 @@ struct gort__sched {
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
+    uint32_t queue_passed;             /* how often its first segment was passed over */
     struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
     uint32_t held_n;                   /* held.n; atomic, written under lock */
     uint32_t

@@ -528,7 +528,7 @@ static void ready(struct gort__m *m, struct gort__glist woken)
         gort__g_set(g, GORT_G_RUNNABLE);
         gort__p_put(m->p, g);
     } else if (woken.n) {
-        gort__ready_list(m, woken);
+        gort__ready_events(m, woken);
     }
 }
 
@@ -555,7 +555,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         node_put(h, node);
         if (woken.n == BATCH) {
             unlock(h);
-            gort__ready_list(m, woken);
+            gort__ready_events(m, woken);
             woken = (struct gort__glist){0};
             lock(h);
         }
