@@ -47,7 +47,7 @@
  * uint64_t gort__arch_ticks(void)                                                       inline
  *     The processor's counter, which most kernels take the time from; may be read a little too early or too late.
  * GORT_ARCH_TICKS_NAME, GORT_ARCH_TICKS_BRIEF
- *     What Linux calls it as a source of time; so many ticks take less than 100 us on every processor.
+ *     What Linux calls it as a source of time; so many ticks take less than 100 us.
  * void gort__arch_fence_after_rmw(void)                                                 inline
  *     A full fence, given that the caller has just done a SEQ_CST read-modify-write.
  */

@@ -60,7 +60,9 @@ bool gort__duty_wanted(void)
 
 bool gort__duty_vacant(void)
 {
-    return (!gort__timer_crowd() || gort__poll_pending()) && gort__duty_wanted();
+    return (!gort__timer_crowd() || gort__poll_pending() ||
+            gort__timer_next() > gort__load(&gort__sched.duty_at, RELAXED) + CROWD_EVERY) &&
+           gort__duty_wanted();
 }
 
 void gort__duty_notice(struct gort__m *m, int64_t when)
@@ -124,7 +126,7 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
         int64_t now = gort__os_now();
         work = got->n || gort__timer_next() <= now;
         again = again && !work;
-        s->duty_at = now;
+        gort__store(&s->duty_at, now, RELAXED);
     }
     gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__duty_notice */
     gort__arch_fence_after_rmw();

@@ -138,6 +138,7 @@ static struct gort__g *look(struct gort__m *m)
     bool queued = gort__load(&gort__sched.queued, RELAXED);
     if (!g && queued && woken_first(m->p)) {
         m->p->turn--;
+        gort__p_new_slice(m->p);
         g = gort__queue_take(m->p, 1);
     }
     if (!g)

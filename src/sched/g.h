@@ -84,7 +84,8 @@ struct gort__segment {
 
 struct gort__g {
     /* What a switch and a queue touch. */
-    struct gort__ctx ctx;      /* where it goes on; valid while it is not running; pc NULL: has not run yet */
+    struct gort__ctx
+        ctx; /* where it goes on; valid while it is not running; pc NULL: has not run yet, and sp is no sp */
     struct gort__g *link;      /* next in the queue or list that holds it */
     uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */

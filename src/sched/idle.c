@@ -64,7 +64,7 @@ void gort__wake_p(void)
         return;
     /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
     gort__fence(SEQ_CST); /* pairs with gort__wake_if_idle */
-    if (gort__p_has_work())
+    if (gort__p_has_work() || gort__duty_vacant())
         gort__wake_if_idle();
 }
 

@@ -100,11 +100,10 @@ static bool refused(struct gort__m *m, int err)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
-    if (!again && (gort__p_has_work() ||
-                   gort__duty_wanted())) { /* whoever published it may have counted on this one to look */
-        gort__fence(SEQ_CST);              /* pairs with idle.c */
+    gort__fence(
+        SEQ_CST); /* pairs with idle.c: whoever published something may have counted on this one to look */
+    if (!again && (gort__p_has_work() || gort__duty_wanted()))
         gort__wake_if_idle();
-    }
     return again;
 }
 

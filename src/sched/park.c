@@ -86,7 +86,8 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
 void gort__ready_events(struct gort__m *m, struct gort__glist list)
 {
     struct gort__p *p = m ? m->p : NULL;
-    if (p && (gort__load(&gort__sched.queued, RELAXED) || gort__runq_length(&p->runq) + list.n > GORT_RUNQ_SIZE))
+    if (p &&
+        (gort__load(&gort__sched.queued, RELAXED) || gort__runq_length(&p->runq) + list.n > GORT_RUNQ_SIZE))
         p = NULL;
     put_list(p, list);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */

@@ -245,6 +245,12 @@ void gort__freeze(struct gort__m *list)
         if (!all)
             gort__os_nap(100000);
     }
+    /* Those that got no CPU all the time, or waited in the handler: their own clock tells when their time is over. */
+    for (struct gort__m *m = list; m && !gort__sched.conf.preempt_off; m = m->all_next)
+        if (!settled(m, INT64_MAX)) {
+            gort__store(&m->due, true, RELAXED);
+            gort__os_cpu_timer_arm(gort__load(&m->timer, RELAXED), FREEZE_GRACE);
+        }
 }
 
 /* --- public ----------------------------------------------------------------------------------- */

@@ -9,27 +9,28 @@
  * Rejected: the kernel's coarse clock (6 ns). It falls behind for as long as the CPU that keeps it does not run, which a virtual one
  * may well not do, and then time-outs would be early. Converting the counter to nanoseconds: the rate changes, and
  * must be learnt and watched; here it only has to be faster than a very low bound (arch.h).
- * The counter is trusted where the kernel takes the time from it, and so has found it to be steady and the same on all CPUs.
+ * The counter is trusted where the kernel takes the time from it, and so has found it to be steady and the same on all CPUs. (If it
+ * finds out otherwise during a run, time-outs of seconds may be wrong by what it was wrong in 100 us.)
  * Threads: each M for itself.
  */
 #include "sched/verbs.h"
 
 #define ROUGH INT64_C(100000) /* ns; GORT_ARCH_TICKS_BRIEF ticks take less */
 
-static bool trusted; /* written while no run is on */
+static uint64_t brief; /* ticks; 0: the counter is not trusted. Written while no run is on */
 
 void gort__rough_init(void)
 {
-    trusted = gort__os_clock_is(GORT_ARCH_TICKS_NAME);
+    brief = gort__os_clock_is(GORT_ARCH_TICKS_NAME) ? GORT_ARCH_TICKS_BRIEF : 0;
 }
 
 int64_t gort__rough_now(struct gort__m *m)
 {
-    if (GORT_UNLIKELY(!trusted))
+    if (GORT_UNLIKELY(!brief))
         return gort__os_now();
     uint64_t ticks = gort__arch_ticks();
-    if (GORT_UNLIKELY(ticks - m->rough_ticks >= GORT_ARCH_TICKS_BRIEF)) { /* also if it has gone back */
-        m->rough_ticks = ticks;                                           /* read before the clock was */
+    if (GORT_UNLIKELY(ticks - m->rough_ticks >= brief)) { /* also if it has gone back */
+        m->rough_ticks = ticks;                           /* read before the clock was */
         m->rough_now = gort__os_now() + ROUGH;
     }
     return m->rough_now;

@@ -251,7 +251,7 @@ struct gort__sched {
     int without_p;                         /* Ms that lost their P and may still have something to run */
     int plain_users;                       /* plain threads alive that used this run */
     struct gort__m *poll_m;                /* sleeps in the poller, or is about to: duty.c */
-    int64_t duty_at;                       /* when it last woke; owned by poll_m */
+    int64_t duty_at;                       /* when it last woke; atomic, written by poll_m */
     struct gort__p *ps[GORT_MAXPROCS_MAX]; /* all ever made in this run; atomic pointers */
     int p_made;                            /* atomic, written while the world is stopped */
 

@@ -109,7 +109,7 @@ static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
 static bool hold(struct gort__stack *s, struct gort__os_range *range)
 {
     struct gort__g *g = gort__load(&s->owner, RELAXED);
-    if (!g || g->stack != s || gort__load(&g->state, RELAXED) != GORT_G_WAITING ||
+    if (!g || g->stack != s || !g->ctx.pc || gort__load(&g->state, RELAXED) != GORT_G_WAITING ||
         (gort__load(&g->flags, RELAXED) & (GORT_G_BOUND | GORT_G_THREAD | GORT_G_SHRINKING)))
         return false;
     char *lo = gort__stack_lo(s);

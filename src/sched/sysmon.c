@@ -9,12 +9,13 @@
  *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
  *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
  *                                                            a CPU, that costs a change of hands
- *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when it
- *                                                            has not slept in this slice and some before
+ *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when one
+ *                                                            waits that has run before, and it has not slept in this
+ *                                                            slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while one waits that has run before, 4 ms while others wait, who only want their turn: each look costs a CPU that
- * computes some 40 us on a virtual machine. While no P goes on it also sees to timers and fds, and to timers that are long overdue
+ * most while one waits that has run before, 4 ms while others wait for those who compute: they only want their turn, and
+ * each look costs a CPU that computes some 40 us on a virtual machine. While no P goes on it also sees to timers and fds, and to timers that are long overdue
  * because whoever was on duty has found something else to do.
  * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
  * little every millisecond would pay more for waking it each time than for what it does.
@@ -52,6 +53,7 @@ static struct {
     bool quit;    /* atomic */
     int64_t tick; /* how long it sleeps; owned by the thread, as quiet */
     int quiet;    /* rounds without anything to do */
+    bool soon;    /* this look has seen something that the next one will tell */
 } mon;
 
 void gort__sysmon_poke_slow(bool hurry)
@@ -156,10 +158,13 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
         return taken;
     }
     if (block) {
+        mon.soon = true; /* is it still there? */
         note_call(w, tid);
         return false;
     }
-    if (!gort__sysmon_asleep(&w->still, tid, now, true) || !gort__p_take_away(p, m, false))
+    bool first = !w->still.cpu, asleep = gort__sysmon_asleep(&w->still, tid, now, true);
+    mon.soon |= first || asleep; /* does its clock move? Is there a thread now that can have its P? */
+    if (!asleep || !gort__p_take_away(p, m, false))
         return false;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -211,7 +216,7 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
 static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, bool urgent)
 {
     struct gort__watch *w = &p->watch;
-    if (w->asked && now - w->asked < (urgent && !w->hurried ? TICK_WAITING : ASK_AGAIN))
+    if (w->asked && now - w->asked < (w->hurried ? ASK_AGAIN : TICK_WAITING))
         return false;
     if (w->asked)
         gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
@@ -312,12 +317,13 @@ static void look_around(uint32_t seen)
     int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
     int64_t now = gort__os_now();
     int n = gort__load(&s->procs, RELAXED);
+    mon.soon = false;
     for (int i = 0; i < n; i++)
         busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now, stuck);
-    bool soon = waiting == WOKEN || (stuck && gort__poll_pending());
+    bool soon = mon.soon || waiting == WOKEN || (stuck && gort__poll_pending());
     adapt(busy, soon ? TICK_WAITING : waiting == SOMEBODY ? TICK_TURN : TICK_MAX);
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace)

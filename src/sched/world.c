@@ -298,8 +298,7 @@ void gort__world_start(void)
         wake = next;
     }
     gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
-    if (gort__p_has_work()) {
-        gort__fence(SEQ_CST); /* pairs with idle.c */
+    gort__fence(SEQ_CST);                    /* pairs with idle.c */
+    if (gort__p_has_work())
         gort__wake_if_idle();
-    }
 }

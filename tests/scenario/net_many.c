@@ -2,7 +2,9 @@
 /*
  * net_many.c - many connections; I/O beside goroutines that never wait; the count of those who wait.
  */
+#include <limits.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "netting.h"
 #include "poll/poll.h"
@@ -207,6 +209,47 @@ TEST_GO(a_burst_is_shared, .procs = "2,4")
         close_pair(burst_ends[i]);
     }
     CHECK_GE(ps, 2);
+}
+
+/* --- in turn ------------------------------------------------------------------------------------------ */
+
+enum { PLAYERS = 1000 };
+static struct {
+    int fds[PLAYERS];
+    atomic_long turns[PLAYERS];
+} game;
+
+/* Two neighbours send a byte to and fro. */
+static void play(long i)
+{
+    char ball = 0;
+    if (i % 2 == 0)
+        CHECK_EQ(gort_write(game.fds[i], &ball, 1), 1);
+    while (gort_read(game.fds[i], &ball, 1) == 1 && gort_write(game.fds[i], &ball, 1) == 1)
+        atomic_fetch_add(&game.turns[i], 1);
+}
+
+/* More are ready than a P's ring holds, all the time: nobody falls behind. */
+TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
+{
+    CHECK_GE(may_have(PLAYERS), PLAYERS / 2);
+    for (int i = 0; i < PLAYERS; i += 2)
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, &game.fds[i]), 0);
+    for (long i = 0; i < PLAYERS; i++)
+        CHECK_EQ(GORT_GO(play, i), 0);
+    long all = 0, least = LONG_MAX;
+    for (int round = 0; round < 100 && all < 40L * PLAYERS; round++) {
+        gort_sleep(100 * GORT_MS);
+        all = 0;
+        for (int i = 0; i < PLAYERS; i++)
+            all += atomic_load(&game.turns[i]);
+    }
+    for (int i = 0; i < PLAYERS; i++) {
+        long turns = atomic_load(&game.turns[i]);
+        least = turns < least ? turns : least;
+    }
+    test_log("turns: %ld, the least %ld", all, least);
+    CHECK_GE(least, all / PLAYERS / 4);
 }
 
 /* --- the count ------------------------------------------------------------------------------------ */

@@ -60,7 +60,14 @@ static inline void gort__arch_pause(void)
 }
 
 #define GORT_ARCH_TICKS_NAME  "arch_sys_counter"
-#define GORT_ARCH_TICKS_BRIEF 500 /* at 5 MHz; they have 19 to 1,000 */
+#define GORT_ARCH_TICKS_BRIEF gort__arch_ticks_brief()
+
+static inline uint64_t gort__arch_ticks_brief(void)
+{
+    uint64_t a_second; /* 1 to 1,000 million */
+    __asm__("mrs %0, cntfrq_el0" : "=r"(a_second));
+    return a_second / 20000;
+}
 
 static inline uint64_t gort__arch_ticks(void)
 {
