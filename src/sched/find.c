@@ -109,9 +109,10 @@ static bool look_at_timers(struct gort__m *m)
 }
 
 /*
- * One that has run before is first in the global queue, and one that has not yet in the P's own: something has come that was
- * waited for, perhaps while all Ps computed, and it is late already. Others would first compute for a time slice each. Not
- * when a fair pick is due. A look without the lock: records are type-stable, and either order is right.
+ * Somebody was stopped in the middle of user code, one that has run before is first in the global queue, and one that has not
+ * in the P's own: something has come that was waited for, while all Ps computed, and it is late already. Others would first
+ * compute for a time slice each. Once a stop: who only yields is not put before those who have not begun.
+ * A look without the lock: records are type-stable, and either order is right.
  */
 static GORT_NO_TSAN bool woken_first(struct gort__p *p)
 {
@@ -119,7 +120,7 @@ static GORT_NO_TSAN bool woken_first(struct gort__p *p)
     uint32_t head = gort__load(&p->runq.head, RELAXED);
     if (!own && head != gort__load(&p->runq.tail, RELAXED))
         own = gort__load(&p->runq.ring[head % GORT_RUNQ_SIZE], RELAXED);
-    return own && !own->ctx.pc && woken && woken->ctx.pc && p->turn > 1;
+    return own && !own->ctx.pc && woken && woken->ctx.pc;
 }
 
 /* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there. Firing a timer
@@ -136,10 +137,11 @@ static struct gort__g *look(struct gort__m *m)
     }
     struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.hurry, RELAXED)) ? gort__held_take() : NULL;
     bool queued = gort__load(&gort__sched.queued, RELAXED);
-    if (!g && queued && woken_first(m->p)) {
-        m->p->turn--;
+    if (GORT_UNLIKELY(m->p->after_stop)) {
+        m->p->after_stop = false;
         gort__p_new_slice(m->p);
-        g = gort__queue_take(m->p, 1);
+        if (!g && queued && woken_first(m->p))
+            g = gort__queue_take(m->p, 1);
     }
     if (!g)
         g = gort__pick_local(m->p);

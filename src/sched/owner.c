@@ -337,6 +337,7 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
         !(s->world_word & 1)) {
         if (s->idle_ms || s->held.n) {
             m->p = NULL;
+            p->after_stop = true;
             other = gort__m_start_locked(p, false); /* before g is held: it must not get its own P back */
             tied = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
