@@ -57,8 +57,7 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
     }
 }
 
-/* Into p's ring, or with NULL into the global queue. */
-static void put_list(struct gort__p *p, struct gort__glist list)
+void gort__ready_list(struct gort__m *m, struct gort__glist list)
 {
     struct gort__g *next;
     for (struct gort__g *g = list.first; g; g = next) {
@@ -68,16 +67,11 @@ static void put_list(struct gort__p *p, struct gort__glist list)
             continue;
         }
         gort__g_set(g, GORT_G_RUNNABLE);
-        if (p)
-            gort__p_put(p, g);
+        if (m && m->p)
+            gort__p_put(m->p, g);
         else
             gort__queue_put(g);
     }
-}
-
-void gort__ready_list(struct gort__m *m, struct gort__glist list)
-{
-    put_list(m ? m->p : NULL, list);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
     gort__wake_if_idle();
 }
@@ -85,11 +79,7 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
 /* A ring that overflows gives its oldest away, and while events keep it filled they would come out one in 61. */
 void gort__ready_events(struct gort__m *m, struct gort__glist list)
 {
-    struct gort__p *p = m ? m->p : NULL;
-    if (p &&
-        (gort__load(&gort__sched.queued, RELAXED) || gort__runq_length(&p->runq) + list.n > GORT_RUNQ_SIZE))
-        p = NULL;
-    put_list(p, list);
-    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    bool room = m && m->p && !gort__load(&gort__sched.queued, RELAXED) &&
+                gort__runq_length(&m->p->runq) + list.n <= GORT_RUNQ_SIZE;
+    gort__ready_list(room ? m : NULL, list);
 }
