@@ -220,12 +220,29 @@ static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
     return bound;
 }
 
+/*
+ * Of the first few idle Ms one that slept on this CPU, which the caller is about to leave. The kernel wakes a thread where it
+ * slept unless another CPU is idle, and the caller's is not yet: elsewhere it would wait behind another one of ours while
+ * this CPU has nothing to do, until the kernel notices (up to 12 ms were seen).
+ */
+static struct gort__m **near_locked(struct gort__m **at)
+{
+    int cpu = gort__os_cpu();
+    struct gort__m **first = at;
+    for (int i = 0; *at && i < GORT_M_NEAR; i++, at = &(*at)->link)
+        if (*at != gort__sched.poll_m && (*at)->cpu == cpu)
+            return at;
+    return first;
+}
+
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m **at = &s->idle_ms;
     if (*at && *at == s->poll_m && (*at)->link)
         at = &(*at)->link; /* better one that does not wait for fds and timers */
+    if (*at && !spinning)
+        at = near_locked(at);
     struct gort__m *m = *at;
     bool created = !m;
     if (!m && s->held.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
@@ -284,6 +301,7 @@ void gort__m_stop(struct gort__m *m)
     }
     m->link = s->idle_ms;
     s->idle_ms = m;
+    m->cpu = gort__os_cpu();
     gort__m_found_p_locked(m); /* it has nothing to run any more */
     bool duty = gort__duty_take_locked(m);
     gort__deadlock_check_locked();

@@ -64,6 +64,7 @@ static void held_put_locked(struct gort__g *g, bool soon)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
+    g->bound_m->cpu = gort__os_cpu();
     if (!s->held.first) {
         s->held.first = s->held.last = g;
     } else if (soon && s->held.first->link) {
@@ -77,15 +78,34 @@ static void held_put_locked(struct gort__g *g, bool soon)
     gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
 }
 
+/* The one before the first of the next few whose thread sleeps on this CPU: m.c says why. NULL: the first is to go, because it
+ * does, others may wait for it, or it was passed often enough. */
+static struct gort__g *before_near_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    int cpu = gort__os_cpu();
+    struct gort__g *before = NULL, *g = s->held.first;
+    if (s->hurry || g->bound_m->fronted || s->held_passed >= GORT_M_NEAR)
+        return NULL;
+    for (int i = 0; g && i < GORT_M_NEAR; i++, before = g, g = g->link)
+        if (g->bound_m->cpu == cpu)
+            return before;
+    return NULL;
+}
+
 struct gort__g *gort__held_pop_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g *g = s->held.first;
-    if (!g)
-        return NULL;
-    s->held.first = g->link;
     if (!s->held.first)
-        s->held.last = NULL;
+        return NULL;
+    struct gort__g *before = before_near_locked(), *g = before ? before->link : s->held.first;
+    if (before)
+        before->link = g->link;
+    else
+        s->held.first = g->link;
+    if (s->held.last == g)
+        s->held.last = before;
+    s->held_passed = before ? s->held_passed + 1 : 0;
     s->held.n--;
     if (gort__load(&s->hurry, RELAXED))
         gort__store(&s->hurry, s->hurry - 1, RELAXED);

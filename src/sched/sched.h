@@ -120,11 +120,12 @@ struct gort__m {
     uint8_t polite;  /* how often the handler has let the goroutine leave libc; owned by the thread */
     struct gort__p
         *lap_p; /* where its goroutine went on after it was held (lap.c); atomic, written by the thread */
-    uint64_t lap_switches;    /* of that P, then; the same */
-    int64_t lap_pure;         /* CPU time until then without a sleep, ns; the same */
-    int64_t lap_from;         /* its CPU clock then, or when it was last asked to stop; owned by the thread */
-    uint64_t lap_waits;       /* how often it had gone to sleep; atomic, written by the thread */
-    int64_t signalled;        /* when our signal was last sent to it, 0: never; atomic */
+    uint64_t lap_switches; /* of that P, then; the same */
+    int64_t lap_pure;      /* CPU time until then without a sleep, ns; the same */
+    int64_t lap_from;      /* its CPU clock then, or when it was last asked to stop; owned by the thread */
+    uint64_t lap_waits;    /* how often it had gone to sleep; atomic, written by the thread */
+    int64_t signalled;     /* when our signal was last sent to it, 0: never; atomic */
+    int cpu; /* where it was when it became idle or held, and will wake up if it can; guarded by sched.lock */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
@@ -236,6 +237,7 @@ struct gort__sched {
     uint32_t queue_passed;             /* how often its first segment was passed over */
     struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
     uint32_t held_n;                   /* held.n; atomic, written under lock */
+    uint32_t held_passed;              /* how often others went before the first of them; guarded by lock */
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
     bool spare_coming;       /* an M without work is being made */
@@ -418,6 +420,7 @@ struct gort__m *gort__grant_locked(struct gort__p *p,
                                    struct gort__g *g); /* p goes to g's own M, to be woken */
 /* There is no thread for p, which is nobody's: it goes to the first queued G with an M of its own, to be woken. NULL: none. */
 struct gort__m *gort__grant_bound_locked(struct gort__p *p);
+#define GORT_M_NEAR 4 /* so many are looked at for one that sleeps on this CPU */
 struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
 /* lap.c. */

@@ -14,9 +14,10 @@
  *                                                            slice and some before
  * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
  * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while one waits that has run before, 4 ms while others wait for those who compute: they only want their turn, and
- * each look costs a CPU that computes some 40 us on a virtual machine. While no P goes on it also sees to timers and fds, and to timers that are long overdue
- * because whoever was on duty has found something else to do.
+ * most while one waits that has run before, 4 ms while others wait for those who compute (they only want their turn), or
+ * while every P is brisk, as in a busy server: each look costs some 25 to 40 us of a CPU on a virtual machine.
+ * While no P goes on it also sees to timers and fds, and to timers that are long overdue because whoever was on duty has
+ * found something else to do.
  * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
  * little every millisecond would pay more for waking it each time than for what it does.
  * Threads: one; poke by anybody.
@@ -43,6 +44,8 @@
 #define ASK_AGAIN    (10 * MS)
 #define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
 #define CALL_CPU     (200 * US)         /* in one announced call: it computes there */
+#define BRISK        8                  /* time slices of a P between two looks */
+#define BRISK_AFTER  (100 * MS)         /* a hog: it may be back soon */
 #define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
 #define HOG_PROVEN   (10 * MS)          /* and so much together with former slices, make a hog */
 #define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
@@ -54,6 +57,8 @@ static struct {
     int64_t tick; /* how long it sleeps; owned by the thread, as quiet */
     int quiet;    /* rounds without anything to do */
     bool soon;    /* this look has seen something that the next one will tell */
+    bool brisk;   /* every P at work has gone through many time slices since the last look */
+    int64_t hogs; /* when one was last seen to compute while one waited that had run before */
 } mon;
 
 void gort__sysmon_poke_slow(bool hurry)
@@ -205,10 +210,11 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
         w->measured = true;
         return false;
     }
-    int64_t computed = cpu - w->computed_at;
+    int64_t computed = cpu - w->computed_at, from = gort__os_now();
+    if (computed >= HOG_CPU)
+        mon.hogs = from;
     if (waits == UINT64_MAX || computed < HOG_CPU || computed + gort__lap_pure(m, p, waits) < HOG_PROVEN)
         return false;
-    int64_t from = gort__os_now();
     return computes_now(tid, waits) && gort__os_now() - from < HOG_LOOK;
 }
 
@@ -237,10 +243,13 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     uint32_t slice = gort__load(&p->slice, RELAXED);
     uint64_t switches = gort__load(&p->switches, RELAXED);
     *moved |= m || m != w->m || slice != w->slice;
+    mon.brisk &= !m || slice - w->slice >= BRISK;
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
-        if (m && mark_call(m))
+        if (m && mark_call(m)) {
+            mon.soon = true; /* is it still there? */
             note_call(w, gort__load(&m->tid, RELAXED));
+        }
         *stuck = false;
         return false;
     }
@@ -318,13 +327,14 @@ static void look_around(uint32_t seen)
     int64_t now = gort__os_now();
     int n = gort__load(&s->procs, RELAXED);
     mon.soon = false;
+    mon.brisk = now - mon.hogs >= BRISK_AFTER;
     for (int i = 0; i < n; i++)
         busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now, stuck);
-    bool soon = mon.soon || waiting == WOKEN || (stuck && gort__poll_pending());
-    adapt(busy, soon ? TICK_WAITING : waiting == SOMEBODY ? TICK_TURN : TICK_MAX);
+    bool soon = mon.soon || (waiting == WOKEN && !mon.brisk) || (stuck && gort__poll_pending());
+    adapt(busy, soon ? TICK_WAITING : waiting != NOBODY ? TICK_TURN : TICK_MAX);
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace)
         until = next + grace > now ? next + grace : now;

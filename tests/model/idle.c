@@ -168,6 +168,11 @@ int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
         book.now = deadline;
     return result;
 }
+int gort__os_cpu(void)
+{
+    return model_self() % 2;
+}
+
 void gort__os_futex_wake(uint32_t *word, int count)
 {
     (void)count;

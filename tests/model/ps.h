@@ -236,6 +236,10 @@ void gort__os_nap(int64_t ns)
     (void)gort__load(&book.tick, RELAXED);
 }
 void gort__os_thread_yield(void) {}
+int gort__os_cpu(void)
+{
+    return model_self() % 2;
+}
 int gort__os_thread_id(void)
 {
     return model_self() + 1;

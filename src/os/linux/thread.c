@@ -102,6 +102,11 @@ void gort__os_thread_detach(uintptr_t thread)
     errno = saved;
 }
 
+int gort__os_cpu(void)
+{
+    return sched_getcpu(); /* from a word that the kernel keeps up to date (rseq), or the vDSO */
+}
+
 int gort__os_thread_id(void)
 {
     return (int)syscall(SYS_gettid);
