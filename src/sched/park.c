@@ -49,6 +49,7 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
     }
     gort__g_set(g, GORT_G_RUNNABLE);
     if (GORT_LIKELY(m && m->p)) {
+        gort__g_ask_argument(g);
         gort__p_put_next(m->p, g);
     } else {
         gort__queue_put(g);
