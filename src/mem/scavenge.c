@@ -5,8 +5,9 @@
  * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
  * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
  * a burst has ended, its memory is gone. If cold ones are wanted soon after that, giving them back was a mistake: bursts come and go.
- * Then they are kept for eight times as long, until nobody misses those that went; a few that even the largest burst leaves
- * over, because Ps keep some for themselves, prove nothing.
+ * Then they are kept for twice as long, and while the burst is still ending (a sixteenth fewer in use at each tick) for up to HOLD, until
+ * nobody misses those that went; a few that even the largest burst leaves over, because Ps keep some for themselves,
+ * prove nothing. So the memory is back a second after the last one has ended in any case.
  * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
  * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
  * as much as the stacks themselves when they are shallow). Such slots get their guards again when they are next used.
@@ -21,9 +22,11 @@
 #define RUNS    64                 /* runs of pages asked for at once */
 #define STRETCH ((size_t)2 << 20)  /* what one page table covers */
 #define RENEW   ((size_t)32 << 20) /* mapped anew at once, with the lock held */
-#define SOON    10                 /* ticks in which it is a mistake to have given stacks back */
-#define PATIENT 8                  /* ticks of patience after a mistake */
 #define FEW     16                 /* one part in so many goroutines */
+#define MS      INT64_C(1000000)
+#define SOON    (2000 * MS) /* if stacks are wanted in that time it was a mistake to have given them back */
+#define KEEP    (300 * MS)  /* after a mistake: how long lists stay, in between two ticks; */
+#define HOLD    (1600 * MS) /* while many are still coming */
 
 static void sort(struct gort__stack **a, int n)
 {
@@ -138,30 +141,32 @@ static void splice(struct gort__stack **to, struct gort__stack **from)
 }
 
 /* Do the lists move on at this tick? Called with the lock held. */
-static bool moves_on(struct gort__stack_class *c)
+static bool moves_on(struct gort__stack_class *c, int64_t now)
 {
-    c->ticks++;
-    if (c->trimmed && (c->missed || c->ticks - c->trimmed > SOON)) {
-        if (c->missed)
-            c->patience = PATIENT;
+    bool ending = c->out + c->out / FEW < c->out_before, soon = now - c->trimmed <= SOON;
+    int64_t age = now - c->aged;
+    if (c->trimmed && (c->missed || !soon)) {
+        if (c->missed && soon)
+            c->patient = true;
         else if (c->gone >= c->reserved / FEW)
-            c->patience = 0;
+            c->patient = false;
         c->trimmed = 0;
         c->gone = 0;
     }
     c->missed = false;
-    return c->ticks - c->aged >= c->patience;
+    c->out_before = c->out;
+    return !c->patient || age >= (ending ? HOLD : KEEP);
 }
 
-bool gort__stack_age(bool all)
+bool gort__stack_age(int64_t now, bool all)
 {
     bool left = false;
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
         struct gort__stack_class *c = &gort__stack_classes[log2];
-        if (moves_on(c) || all) {
-            c->aged = c->ticks;
-            c->trimmed = c->old || (all && c->free) ? c->ticks : c->trimmed;
+        if (moves_on(c, now) || all) {
+            c->aged = now;
+            c->trimmed = c->old || (all && c->free) ? now : c->trimmed;
             splice(&c->trim, &c->old);
             splice(&c->old, &c->free);
             if (all)

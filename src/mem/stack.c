@@ -245,6 +245,8 @@ static struct gort__stack *take(uint8_t log2, int want)
         }
         if (!chain)
             chain = take_fresh(c, log2, want > 1 && c->slots > MANY ? BATCH_MANY : want);
+        for (struct gort__stack *s = chain; s; s = s->link)
+            c->out++;
         bool wait = !chain && c->trimming;
         gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
         if (!wait)
@@ -306,6 +308,7 @@ static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
         cache->n--;
         s->link = c->free;
         c->free = s;
+        c->out--;
     }
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
@@ -325,8 +328,10 @@ void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
     if (s->log2 > default_log2) /* rarely asked for again: the address space stays, its pages go */
         gort__os_vm_discard(gort__stack_lo(s), (size_t)(gort__stack_hi(s) - gort__stack_lo(s)));
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-    s->link = gort__stack_classes[s->log2].free;
-    gort__stack_classes[s->log2].free = s;
+    struct gort__stack_class *c = &gort__stack_classes[s->log2];
+    s->link = c->free;
+    c->free = s;
+    c->out--;
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
 

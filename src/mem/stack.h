@@ -65,7 +65,7 @@ size_t gort__stack_depth(const struct gort__stack *s);
 
 /* Both for one thread at a time, in parallel with everything else; they stop soon after the time `until`. */
 /* A tick: what was free at the last one, all: any, is to give its pages back. True: some are left that age. */
-bool gort__stack_age(bool all);
+bool gort__stack_age(int64_t now, bool all);
 bool gort__stack_trim(int64_t until); /* gives them back; false: there is more to do */
 /* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use; stacks
  * come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false. False: there is more. */

@@ -4,7 +4,7 @@
  *
  * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold.
  * Whoever wants one takes it from the youngest list that has any, for its warm pages. Had it been better to keep
- * those of the last time, since now they are missed, they age eight times as slowly (scavenge.c).
+ * those of the last time, since now they are missed, they age more slowly (scavenge.c).
  */
 #ifndef GORT_SRC_MEM_STACK_CLASS_H
 #define GORT_SRC_MEM_STACK_CLASS_H
@@ -23,11 +23,13 @@ struct gort__stack_slab {
 /* One size of stacks; guarded by the lock. */
 struct gort__stack_class {
     struct gort__stack *free, *old, *trim, *cold;
-    bool trimming;                  /* the scavenger has some in its hands */
-    bool missed;                    /* a cold one was wanted since the last tick */
-    uint32_t ticks, aged, patience; /* so far; when the lists moved on; of these they need for it */
-    uint32_t trimmed; /* when some were to be trimmed, 0: it is known whether that was a mistake */
-    size_t gone;      /* how many lost their pages since */
+    bool trimming; /* the scavenger has some in its hands */
+    bool missed;   /* a cold one was wanted since the last tick */
+    bool patient;  /* giving the last ones back was a mistake */
+    int64_t aged,
+        trimmed; /* when the lists moved on; and some to be trimmed, 0: it is known whether that was a mistake */
+    size_t gone;                    /* how many lost their pages since */
+    size_t out, out_before;         /* taken and not given back (the caches' are out); at the last tick */
     struct gort__stack_slab *renew; /* where the search for cold stretches goes on; the scavenger's */
     size_t renew_slot;
     struct gort__stack_slab *open;  /* where fresh slots come from, oldest first */

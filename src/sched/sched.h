@@ -517,6 +517,7 @@ bool gort__recycle(int64_t until);
 void gort__recycle_reset(void);
 int64_t gort__shrink(int64_t now); /* by the keeper: when it wants to be called again, INT64_MAX: not soon */
 void gort__shrink_stir_locked(void); /* all Ps are idle: a good moment, if it has not looked for long */
+void gort__shrink_stir(void);        /* the same for whoever does not hold sched.lock: a P is at work */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
 
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */

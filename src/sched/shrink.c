@@ -21,7 +21,7 @@
  * its owner; a WAITING or queued goroutine has none that would, so the scavenger may. Bound goroutines are resumed another
  * way (m.c) and are left alone. The test costs nothing: it is the one for GORT_G_BOUND with two more bits.
  * The stop lasts as long as looking at some 100 records; discarding, which is slow, comes after it.
- * Threads: gort__shrink by the keeper alone; stir by anybody with sched.lock held.
+ * Threads: gort__shrink by the keeper alone; stir by anybody; sysmon does while a P is at work, and the last one that goes idle.
  */
 #include <string.h>
 
@@ -61,6 +61,15 @@ void gort__shrink_stir_locked(void)
         gort__store(&asleep, false, RELAXED);
         gort__keeper_wake_locked();
     }
+}
+
+void gort__shrink_stir(void)
+{
+    if (!gort__load(&asleep, RELAXED))
+        return;
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__shrink_stir_locked();
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 static uint64_t count_switches(void)
@@ -176,7 +185,7 @@ static void tick(int64_t now)
     job.switches = switches;
     job.urgent = gort__os_memory_pressure();
     flush_idle();
-    if (gort__stack_age(job.urgent))
+    if (gort__stack_age(now, job.urgent))
         job.quiet = 0;
     job.trimming = true;
     job.recycling = gort__recycle_tick();
@@ -203,8 +212,10 @@ int64_t gort__shrink(int64_t now)
     }
     if (gort__load(&asleep, RELAXED))
         return INT64_MAX;
-    if (job.due == INT64_MAX)
+    if (job.due == INT64_MAX) { /* stirred */
         job.due = now + TICK;
+        job.quiet = 0;
+    }
     if (now >= job.due)
         tick(now);
     if (job.trimming)

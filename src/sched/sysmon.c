@@ -330,6 +330,8 @@ static void look_around(uint32_t seen)
     mon.brisk = now - mon.hogs >= BRISK_AFTER;
     for (int i = 0; i < n; i++)
         busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
+    if (moved)
+        gort__shrink_stir();
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now, stuck);

@@ -183,13 +183,18 @@ static void start(long n, size_t deep)
         gort_yield();
 }
 
-static void finish(long n)
+static void finish_beside(long n, size_t others)
 {
     gort_wg_done(&gate);
     while (atomic_load(&counter) < 2 * n)
         gort_yield();
-    while (gort_count() > 1)
+    while (gort_count() > 1 + others)
         gort_yield();
+}
+
+static void finish(long n)
+{
+    finish_beside(n, 0);
 }
 
 static long status_kb(const char *field)
@@ -283,6 +288,51 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     wait_for_rss(floor + (high - floor) / 5); /* a P that works keeps a few */
     start(PARKED, 100 * KIB);                 /* and they can be used again, guards and all */
     finish(PARKED);
+}
+
+/* Quiet times, in which nobody has to look for anything, end: what comes after them is given back like what came before. */
+static void give_back_again(long floor)
+{
+    start(PARKED, 200 * KIB);
+    finish(PARKED);
+    gort_sleep(1500 * GORT_MS); /* one sleep: nothing happens meanwhile */
+    for (int i = 0; i < 10 && test_rss_kb() > floor + PARKED * 20; i++)
+        gort_sleep(1 * GORT_SEC);
+    CHECK_LT(test_rss_kb(), floor + PARKED * 20);
+}
+
+TEST_GO(free_ones_give_their_memory_back_after_a_quiet_time, .procs = "1,2")
+{
+    no_counting();
+    start(10, 0);
+    long floor = test_rss_kb();
+    finish(10);
+    for (int round = 0; round < 3; round++)
+        give_back_again(floor);
+}
+
+static void compute_until(void *end)
+{
+    while (!atomic_load((atomic_bool *)end))
+        ;
+}
+
+/* All Ps are never idle at once again. */
+TEST_GO(free_ones_give_their_memory_back_beside_a_hog, .procs = "2")
+{
+    static atomic_bool end;
+    no_counting();
+    start(10, 0);
+    long floor = test_rss_kb();
+    finish(10);
+    gort_sleep(1500 * GORT_MS); /* nothing to do */
+    CHECK_EQ(GORT_GO(compute_until, &end), 0);
+    gort_yield();
+    start(PARKED, 200 * KIB);
+    long high = status_kb("VmHWM");
+    finish_beside(PARKED, 1);
+    wait_for_rss(floor + (high - floor) / 5);
+    atomic_store(&end, true);
 }
 
 /* From many to few: stacks and the kernel's tables for them go. */

@@ -224,9 +224,11 @@ static bool burst(void)
 /* So much time passes with nothing to do. True: some are left that will give their pages back. */
 static bool pause_for(int ticks)
 {
+    static int64_t now = 1;
     bool left = true;
     while (ticks--) {
-        left = gort__stack_age(false);
+        now += INT64_C(200000000);
+        left = gort__stack_age(now, false);
         while (!gort__stack_trim(INT64_MAX))
             ;
     }
@@ -243,12 +245,41 @@ TEST(bursts_that_come_again_keep_their_pages)
     CHECK(!pause_for(2));
     CHECK(!burst()); /* that was a mistake */
     for (int i = 0; i < 20; i++) {
-        CHECK(pause_for(7));
+        CHECK(pause_for(2));
         CHECK(burst());
     }
-    CHECK(!pause_for(40)); /* none comes any more: patience ends, the next one is new */
+    CHECK(!pause_for(4));  /* but its memory is back soon, too */
+    CHECK(!pause_for(20)); /* none comes any more: patience ends, the next one is new */
     CHECK(!burst());
     CHECK(!pause_for(2));
+    gort__stack_destroy(NULL);
+}
+
+/* One that is still ending may take its time: the next one may begin when it is over. */
+TEST(bursts_that_end_slowly_keep_their_pages)
+{
+    enum { EACH = MANY / 8 };
+    static struct gort__stack *s[MANY];
+    gort__os_init();
+    gort__stack_init(64 * KIB);
+    CHECK(!burst());
+    CHECK(!pause_for(2));
+    CHECK(!burst()); /* that was a mistake */
+    for (int round = 0; round < 5; round++) {
+        int warm = 0;
+        for (int i = 0; i < MANY; i++) {
+            CHECK(s[i] = gort__stack_get(NULL, gort__stack_class(0)));
+            warm += gort__stack_hi(s[i])[-1] == 1;
+            gort__stack_hi(s[i])[-1] = 1;
+        }
+        CHECK_EQ(warm, MANY);
+        for (int i = 0; i < MANY; i++) {
+            gort__stack_put(NULL, s[i]);
+            if (i % EACH == EACH - 1)
+                pause_for(1);
+        }
+    }
+    CHECK(!pause_for(4));
     gort__stack_destroy(NULL);
 }
 
@@ -262,10 +293,10 @@ TEST(a_few_too_many_do_not_end_the_patience)
     CHECK(!pause_for(2));
     CHECK_EQ(burst_of(MANY + FEW), 0); /* that was a mistake */
     for (int i = 0; i < 20; i++) {
-        pause_for(7);
+        pause_for(2);
         CHECK_EQ(burst_of(MANY), MANY);
     }
-    CHECK(!pause_for(40)); /* but many that are not missed do */
+    CHECK(!pause_for(20)); /* but many that are not missed do */
     CHECK_EQ(burst_of(MANY), 0);
     CHECK(!pause_for(2));
     gort__stack_destroy(NULL);
