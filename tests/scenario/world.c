@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sched/sched.h"
+
 enum { HOG, MALLOC, PRINT, READ, ENTERED, BLOCK, YIELD, SLEEP, QUIET, KINDS };
 static const char *const kind_names[KINDS] = {
     "hog", "malloc", "printf", "read", "announced read", "gort_block", "yield", "sleep", "preempt_off"};
@@ -431,6 +433,7 @@ static void moves_again(long before)
 TEST_GO(signals_are_blocked, .procs = "2")
 {
     static atomic_bool over;
+    gort__world_patience = 300 * GORT_MS;
     CHECK_EQ(gort_go(compute_behind_a_mask, &over), 0);
     moves_again(0);
     for (int i = 0; i < 2; i++) {
@@ -441,6 +444,7 @@ TEST_GO(signals_are_blocked, .procs = "2")
     atomic_store(&stop, true);
     while (!atomic_load(&over))
         gort_yield();
+    gort__world_patience = 30 * GORT_SEC;
     CHECK_EQ(gort_world_stop(), 0);
     CHECK_EQ(gort_world_start(), 0);
 }
