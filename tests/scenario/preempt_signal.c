@@ -72,8 +72,8 @@ TEST_GO(off_and_a_call_that_parks, .procs = "1,2")
 {
     CHECK_EQ(gort_go(tick, NULL), 0);
     gort_preempt_off();
-    gort_sleep(20 * GORT_MS); /* it may still wait for something itself */
-    CHECK_GT(atomic_load(&counter), 0);
+    for (int64_t until = gort_in(30 * GORT_SEC); !atomic_load(&counter); gort_sleep(GORT_MS))
+        CHECK_LT(gort_now(), until); /* it may still wait for something itself */
     gort_preempt_on();
     compute_until_counted(2);
     atomic_store(&stop, true);

@@ -33,10 +33,10 @@ TEST_GO(sleep_is_never_short, .procs = "1,4", .fuzz = true)
     }
     int64_t from = gort_now();
     CHECK_EQ(gort_sleep(0), 0);
-    CHECK_EQ(gort_sleep(-GORT_SEC), 0);
+    CHECK_EQ(gort_sleep(-3600 * GORT_SEC), 0);
     CHECK_EQ(gort_sleep_until(1), 0);
     CHECK_EQ(gort_sleep_until(GORT_TRY), 0);
-    CHECK_LT(gort_now() - from, GORT_SEC);
+    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
 }
 
 static gort_wg wg;
