@@ -242,8 +242,10 @@ TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
     for (long i = 0; i < PLAYERS; i++)
         CHECK_EQ(GORT_GO(play, i), 0);
     long all, least;
+    bool behind,
+        alone = gort_maxprocs(0) == 1; /* else a P whose thread gets no CPU may be behind for a while */
     int64_t until = gort_in(20 * GORT_SEC);
-    do { /* a P whose thread gets no CPU may be behind for a while */
+    do {
         gort_sleep(100 * GORT_MS);
         all = 0;
         least = LONG_MAX;
@@ -252,9 +254,10 @@ TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
             all += turns;
             least = turns < least ? turns : least;
         }
-    } while ((all < 40L * PLAYERS || least < all / PLAYERS / 4) && gort_now() < until);
+        behind = least < all / PLAYERS / 4;
+    } while ((all < 40L * PLAYERS || (behind && !alone)) && gort_now() < until);
     test_log("turns: %ld, the least %ld", all, least);
-    CHECK_GE(least, all / PLAYERS / 4);
+    CHECK(!behind);
 }
 
 /* --- the count ------------------------------------------------------------------------------------ */
