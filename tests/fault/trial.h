@@ -25,8 +25,8 @@
 #include "test.h"
 
 #define NOT_FIRED 10
-#define CHILD_MAX 30              /* seconds, times TEST_TIMEOUT_SCALE */
-#define LONG      (20 * GORT_SEC) /* a deadline that is not reached: it is there to need an alarm */
+#define CHILD_MAX 30               /* seconds, times TEST_TIMEOUT_SCALE */
+#define LONG      test_seconds(20) /* a deadline that is not reached: it is there to need an alarm */
 
 /* --- the harness ------------------------------------------------------------------------------ */
 

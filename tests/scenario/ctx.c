@@ -117,7 +117,7 @@ TEST_GO(a_deadline_ends_it, .procs = "1,2,4,64", .fuzz = true)
 {
     int64_t until = gort_in(10 * GORT_MS);
     gort_ctx *ctx = gort_ctx_new(NULL, until), *child = gort_ctx_new(ctx, GORT_FOREVER);
-    gort_ctx *longer = gort_ctx_new(ctx, gort_in(20 * GORT_SEC));
+    gort_ctx *longer = gort_ctx_new(ctx, gort_in(test_seconds(20)));
     CHECK_EQ(gort_chan_recv_until(gort_ctx_done(child), NULL, soon()), 0);
     CHECK_GE(gort_now(), until);
     CHECK_EQ(gort_chan_recv_until(gort_ctx_done(longer), NULL, soon()), 0);
@@ -492,13 +492,13 @@ static int wait_for_kept(void *unused)
 TEST(with_a_deadline_over_the_end_of_a_run, .procs = "1,2")
 {
     for (int i = 0; i < 10; i++) {
-        kept = gort_ctx_new(NULL, gort_in(i % 2 ? 20 * GORT_MS : 20 * GORT_SEC));
+        kept = gort_ctx_new(NULL, gort_in(i % 2 ? 20 * GORT_MS : test_seconds(20)));
         CHECK_EQ(gort_run(use_kept, NULL), 0);
         if (i % 2)
             CHECK_EQ(gort_run(wait_for_kept, NULL), 0); /* the next run looks after it */
         gort_ctx_unref(kept);
     }
-    kept = gort_ctx_new(NULL, gort_in(20 * GORT_SEC));
+    kept = gort_ctx_new(NULL, gort_in(test_seconds(20)));
     CHECK_EQ(gort_run(use_kept, NULL), 0);
     CHECK_EQ(gort_run(use_kept, NULL), 0);
     gort_ctx_cancel(kept, 0);

@@ -257,7 +257,7 @@ TEST(main_returns_with_others_queued_and_waiting, .procs = "1,2,4,64", .fuzz = t
     for (int i = 0; i < 20; i++) {
         int64_t from = gort_now();
         CHECK_EQ(gort_run(leave_runnable, NULL), 8);
-        CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+        CHECK_LT(gort_now() - from, test_seconds(20));
         if (i == 4) {
             early = test_rss_kb();
             threads = test_thread_count();
@@ -339,7 +339,7 @@ TEST(main_returns_while_one_computes, .procs = "2,4", .fuzz = true)
     int before = threads_before();
     int64_t from = gort_now();
     CHECK_EQ(gort_run(leave_one_computing, NULL), 9);
-    CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(20));
     int with_it = before + 1;
     CHECK(test_eventually(few_threads, &with_it, 20));
     CHECK_EQ(gort_run(return_arg, (void *)2), 2); /* beside it */
@@ -443,7 +443,7 @@ static void check_late(int what, bool in_next_run)
     int before = threads_before();
     int64_t from = gort_now();
     CHECK_EQ(gort_run(leave_blocked, (void *)(intptr_t)what), 5);
-    CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(20));
     int with_blocked = before + 1;
     CHECK(test_eventually(few_threads, &with_blocked, 20));
     if (in_next_run)

@@ -422,7 +422,7 @@ TEST_GO(refused_at_once)
     CHECK_EQ(gort_dial("tcp", addr), -ECONNREFUSED);
     CHECK_EQ(gort_dial("tcp4", addr), -ECONNREFUSED);
     CHECK_EQ(gort_dial("tcp6", addr), -EAFNOSUPPORT);
-    CHECK_LT(gort_now() - from, 10 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     CHECK_EQ(gort_dial("unix", "/nonexistent/socket"), -ENOENT);
     CHECK_EQ(gort_dial("sctp", addr), -EINVAL);
     CHECK_EQ(gort_dial("tcp", "no port"), -EINVAL);

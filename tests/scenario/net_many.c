@@ -121,7 +121,7 @@ TEST_GO(io_beside_yielding_goroutines, .procs = "1,2")
         CHECK_EQ(gort_read(ends[0], &byte, 1), 1);
     }
     test_log("%d round trips in %ld us", rounds, (long)((gort_now() - from) / 1000));
-    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     atomic_store(&stop, 1);
     CHECK_EQ(gort_close(ends[0]), 0);
     settle();
@@ -244,7 +244,7 @@ TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
     long all, least;
     bool behind,
         alone = gort_maxprocs(0) == 1; /* else a P whose thread gets no CPU may be behind for a while */
-    int64_t until = gort_in(20 * GORT_SEC);
+    int64_t until = gort_in(test_seconds(20));
     do {
         gort_sleep(100 * GORT_MS);
         all = 0;

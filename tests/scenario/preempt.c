@@ -142,7 +142,7 @@ static void ticks_beside(void (*loop)(void *))
     for (int i = 0; i < 3; i++)
         CHECK_EQ(gort_go(loop, NULL), 0);
     int64_t took = hog_ticks(20);
-    CHECK_LT(took, 20 * GORT_SEC);
+    CHECK_LT(took, test_seconds(20));
 }
 
 #define BESIDE(name, loop, needs)                                                                            \
@@ -225,12 +225,12 @@ TEST_GO(many_endless_loops_stop_nobody, .procs = "2")
     int64_t from = gort_now();
     CHECK_EQ(gort_go(count_one, NULL), 0); /* one that is new must come to run as well */
     int64_t first = hog_ticks(1), ten = hog_ticks(10);
-    for (int64_t until = gort_in(50 * GORT_SEC); !atomic_load(&counter); gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(50)); !atomic_load(&counter); gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "a new goroutine is not started");
     test_log("first tick after %ld ms, ten more took %ld ms, a new one ran after %ld ms, %d threads",
              (long)(first / GORT_MS), (long)(ten / GORT_MS), (long)((gort_now() - from) / GORT_MS),
              test_thread_count());
-    CHECK_LT(first + ten, 30 * GORT_SEC);
+    CHECK_LT(first + ten, test_seconds(30));
     CHECK_LT(test_thread_count(), 100);
     atomic_store(&stop, true);
 }
@@ -319,7 +319,7 @@ static void all_use(void (*use)(void *))
     CHECK(null_file);
     for (int i = 0; i < N; i++)
         CHECK_EQ(gort_wg_go(&wg, use, NULL), 0);
-    for (int64_t until = gort_in(50 * GORT_SEC); gort_wg_wait_until(&wg, gort_in(2 * GORT_MS)) != 0;) {
+    for (int64_t until = gort_in(test_seconds(50)); gort_wg_wait_until(&wg, gort_in(2 * GORT_MS)) != 0;) {
         CHECK_MSG(gort_now() < until, "they stand still: %ld of %d are done", atomic_load(&counter), N);
         atomic_fetch_add(&ticks, 1);
     }
@@ -373,9 +373,9 @@ TEST_GO(the_lock_of_malloc, .procs = "1,2",
         CHECK(p);
         free(p);
     }
-    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     atomic_store(&stop, true);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(30 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(30))), 0);
 }
 
 /* --- processes under preemption ------------------------------------------------------------------------------ */
@@ -415,7 +415,7 @@ TEST_GO(children_under_preemption, .procs = "1,2")
     }
     for (int i = 0; i < 4; i++)
         CHECK_EQ(gort_wg_go(&wg, spawn_some, NULL), 0);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(50 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(50))), 0);
     CHECK_EQ(system("exit 4") >> 8, 4);
 }
 
@@ -429,7 +429,7 @@ static int leave_loops(void *loop)
     return 11;
 }
 
-/* Whoever was stopped for good holds no lock of libc. As often as a second allows. */
+/* Whoever was stopped for good holds no lock of libc. As often as half a second allows. */
 static void check_libc_after(void (*loop)(void *))
 {
     static char room[1 << 20];
@@ -438,12 +438,12 @@ static void check_libc_after(void (*loop)(void *))
     null_file = fopen("/dev/null", "w");
     CHECK(null_file);
     CHECK_EQ(setvbuf(null_file, room, _IOFBF, sizeof room), 0);
-    int64_t enough = hog_clock() + GORT_SEC;
+    int64_t enough = hog_clock() + GORT_SEC / 2;
     long least = test_scaled(8, 3);
     for (long i = 0; i < 200 && (i < least || hog_clock() < enough); i++) {
         int64_t from = hog_clock();
         CHECK_EQ(gort_run(leave_loops, (void *)(uintptr_t)loop), 11);
-        CHECK_LT(hog_clock() - from, 10 * GORT_SEC);
+        CHECK_LT(hog_clock() - from, test_seconds(30));
         for (size_t size = 10; size < 300000; size *= 3) {
             char *volatile p = malloc(size);
             CHECK(p);
@@ -571,7 +571,7 @@ TEST(a_hog_stands_still_after_the_run, .procs = "1,2")
     NEEDS_PURE_LOOPS();
     int64_t from = hog_clock();
     CHECK_EQ(gort_run(leave_hog, NULL), 12);
-    CHECK_LT(hog_clock() - from, 10 * GORT_SEC);
+    CHECK_LT(hog_clock() - from, test_seconds(30));
     unsigned long was = atomic_load(&steps);
     usleep(50000);
     CHECK_EQ(atomic_load(&steps), was);

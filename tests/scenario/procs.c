@@ -72,7 +72,7 @@ static int set_cpus(const cpu_set_t *cpus)
 
 static bool wait_for_procs(int n)
 {
-    for (int64_t until = gort_in(20 * GORT_SEC); gort_maxprocs(0) != n; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(20)); gort_maxprocs(0) != n; gort_sleep(GORT_MS))
         if (gort_now() > until)
             return false;
     return true;
