@@ -359,8 +359,8 @@ static void start_with(int procs, bool inside, int spare, bool timers)
     if (!inside)
         gort__p_idle_put_locked(&ps[0]);
     model_memory(s, offsetof(struct gort__sched, ps));
-    model_memory(ms, sizeof ms[0] * (size_t)(MS + spare)); /* nobody gets at the rest */
-    model_memory(ps, sizeof ps[0] * (size_t)procs);
+    model_memory(ms, sizeof ms);
+    model_memory(ps, sizeof ps);
     model_memory(gs, sizeof gs);
     model_memory(&book, sizeof book);
     model_quiet(&s->procs, sizeof s->procs);
