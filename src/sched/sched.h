@@ -539,6 +539,7 @@ void gort__world_stop_now(struct gort__m *self);
 void gort__world_start(void);
 void gort__world_wait(struct gort__m *m); /* attention said so */
 void gort__world_event(void);
+extern int64_t gort__world_patience;        /* ns; tests shorten it */
 void gort__world_disown(struct gort__m *m); /* main returns: if it has stopped the world it goes on */
 /* Its thread is about to sleep: from here on whoever stops the world may look at its stack; and wakes up. */
 #define GORT_REST(m)                                                                                         \

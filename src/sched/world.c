@@ -170,7 +170,10 @@ bool gort__world_stop(struct gort__m **caller)
 
 /* --- user code too ----------------------------------------------------------------------------- */
 
-#define USER_PATIENCE INT64_C(5000000000) /* ns until a thread whose signals are blocked is given up on */
+/* Until a thread whose signals are blocked is given up on: so many ns, and so many looks at it, because a machine that stood
+ * still meanwhile has given nobody a chance. */
+int64_t gort__world_patience = INT64_C(5000000000);
+#define USER_LOOKS 100
 
 /* Whether m runs no user code: it is no thread yet; or it is inside, and will wait before it leaves. What it interrupted must
  * stand still, too: somebody may look at its stack. If a program's own handler has left ours meanwhile, a signal tells. */
@@ -193,7 +196,7 @@ static bool user_stopped_locked(struct gort__m *m, bool first)
 static bool stop_users(struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t patience = gort__os_now() + USER_PATIENCE;
+    int64_t patience = gort__os_now() + gort__world_patience;
     gort__store(&s->world_hold, true, RELAXED);
     gort__os_fence_heavy(); /* pairs with gort__world_rise */
     for (int round = 0;; round++) {
@@ -209,7 +212,7 @@ static bool stop_users(struct gort__m *self)
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         if (all)
             return true;
-        if (gort__os_now() > patience)
+        if (round >= USER_LOOKS && gort__os_now() > patience)
             return false;
         gort__os_futex_wait(&s->world_event, seen, gort__os_now() + INT64_C(1000000));
     }

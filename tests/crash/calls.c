@@ -230,7 +230,7 @@ static void returns_in_a_blocking_call(void *arg)
 TEST_GO(end_in_a_blocking_call, .crash = "^gort: fatal: .*ended between gort_block_enter.*\\[goroutine 2\\]$")
 {
     gort_go(returns_in_a_blocking_call, NULL);
-    gort_sleep(GORT_SEC);
+    gort_sleep(30 * GORT_SEC);
 }
 
 static int main_returns_in_a_blocking_call(void *arg)

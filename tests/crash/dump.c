@@ -33,14 +33,14 @@ static void populate(void)
         gort_yield();
 }
 
-/* It may not have come as far as waiting. */
+/* They may not have come as far as waiting; and main's blocking call may have been noticed already. */
 #define SLEEPER                                                                                              \
-    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|running, thread [0-9]+)\\] created by goroutine 1(, stack [0-9]+K of 256K)?\\n"
+    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|preempted|running, thread [0-9]+)\\] created by goroutine 1(, stack [0-9]+K of 256K)?\\n"
 
 TEST_GO(
     sigquit_lists_all_and_exits_2, .procs = "1,4",
     .crash =
-        "SIGQUIT\n^goroutine 1 \\(main\\) \\[running, thread [0-9]+\\](, stack [0-9]+K of 8192K)?$\n" SLEEPER
+        "SIGQUIT\n^goroutine 1 \\(main\\) \\[(running, thread [0-9]+|detached)\\](, stack [0-9]+K of 8192K)?$\n" SLEEPER
             SLEEPER SLEEPER,
     .status = 2)
 {

@@ -44,7 +44,7 @@ TEST_GO(stacks_whose_pages_stay_are_used_again, .procs = "1,2")
     burst();
     long was = fault_fired(FAULT_ADVISE);
     fault_from(FAULT_ADVISE, 1);
-    int64_t until = gort_in(20 * GORT_SEC);
+    int64_t until = gort_in(test_seconds(20));
     while (fault_fired(FAULT_ADVISE) < was + 4 && gort_now() < until)
         gort_sleep(10 * GORT_MS);
     gort_sleep(100 * GORT_MS);

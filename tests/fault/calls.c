@@ -430,7 +430,7 @@ FAULTS(contexts)
     int err = done ? 0 : -ENOMEM;
     if (!err) {
         gort_ctx *former = gort_ctx_use(timed);
-        int slept = gort_sleep(10 * GORT_SEC);
+        int slept = gort_sleep(test_seconds(10));
         err = slept == -ETIMEDOUT ? 0 : slept;
         gort_ctx_use(former);
         if (!err)

@@ -25,8 +25,8 @@
 #include "test.h"
 
 #define NOT_FIRED 10
-#define CHILD_MAX 30              /* seconds, times TEST_TIMEOUT_SCALE */
-#define LONG      (20 * GORT_SEC) /* a deadline that is not reached: it is there to need an alarm */
+#define CHILD_MAX 30               /* seconds, times TEST_TIMEOUT_SCALE */
+#define LONG      test_seconds(20) /* a deadline that is not reached: it is there to need an alarm */
 
 /* --- the harness ------------------------------------------------------------------------------ */
 
@@ -104,11 +104,16 @@ static bool alone(void *unused)
     return test_thread_count() == 1;
 }
 
-static int child(void)
+static void set_alarm(void)
 {
     const char *scale = getenv("TEST_TIMEOUT_SCALE");
     signal(SIGALRM, on_alarm);
     alarm((unsigned)(CHILD_MAX * (scale ? atof(scale) : 1)));
+}
+
+static int child(void)
+{
+    set_alarm();
     int fds = test_fd_count();
     if (trial.from_start)
         fault_at(trial.kind, trial.k);
@@ -275,8 +280,7 @@ static bool leak_trial(const char *name)
     pid_t pid = fork();
     CHECK_GE(pid, 0);
     if (pid == 0) {
-        signal(SIGALRM, on_alarm);
-        alarm(CHILD_MAX);
+        set_alarm();
         int fds = test_fd_count(), got = gort_run(main_leak, NULL);
         CHECK_EQ(test_fd_count(), fds);
         exit(got);

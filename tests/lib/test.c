@@ -303,6 +303,12 @@ long test_scaled(long n, long least)
     return n / divisor > least ? n / divisor : least;
 }
 
+int64_t test_seconds(int n)
+{
+    const char *scale = getenv("TEST_TIMEOUT_SCALE");
+    return (int64_t)(n * (scale ? strtod(scale, NULL) : 1) * 1e9);
+}
+
 bool test_eventually(bool (*fn)(void *), void *arg, int seconds)
 {
     for (int i = 0; i < seconds * 1000; i++) {

@@ -119,6 +119,9 @@ long test_rss_kb(void);
 /* An option of a socket that is an int. */
 int test_socket_option(int fd, int level, int name);
 
+/* n seconds in ns, times TEST_TIMEOUT_SCALE: for bounds that only a bug exceeds. */
+int64_t test_seconds(int n);
+
 /* Polls until fn(arg) is true, with 1 ms of usleep between; false after about `seconds`. */
 bool test_eventually(bool (*fn)(void *), void *arg, int seconds);
 

@@ -47,7 +47,7 @@ static void start_others(void)
 static void wait_for_ticks(long n)
 {
     long from = atomic_load(&ticks);
-    for (int64_t until = gort_in(30 * GORT_SEC); atomic_load(&ticks) < from + n; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(30)); atomic_load(&ticks) < from + n; gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "the others do not go on");
 }
 
@@ -313,7 +313,7 @@ TEST_GO(many_blocked_at_a_time, .procs = "1,2", .env = "GORT_DEBUG=idle=50")
         atomic_store(&counter, 0);
         for (intptr_t i = 0; i < MANY; i++)
             CHECK_EQ(gort_wg_go(&wg, block_somehow, (void *)i), 0);
-        int64_t until = gort_in(30 * GORT_SEC);
+        int64_t until = gort_in(test_seconds(30));
         while (test_thread_count() < before + MANY - 1 && !test_under_emulator()) {
             CHECK_MSG(gort_now() < until, "not all of them block: %d threads", test_thread_count());
             gort_sleep(GORT_MS);
@@ -326,7 +326,7 @@ TEST_GO(many_blocked_at_a_time, .procs = "1,2", .env = "GORT_DEBUG=idle=50")
         CHECK_EQ(atomic_load(&counter), MANY);
     }
     int most = before + 6;
-    for (int64_t until = gort_in(30 * GORT_SEC); !few_threads(&most); gort_sleep(5 * GORT_MS))
+    for (int64_t until = gort_in(test_seconds(30)); !few_threads(&most); gort_sleep(5 * GORT_MS))
         CHECK_MSG(gort_now() < until, "idle threads stay: %d, %d at first", test_thread_count(), before);
 }
 
@@ -465,7 +465,7 @@ TEST_GO(keys_in_an_announced_call, .procs = "1,2,4", .fuzz = true)
     start_others();
     for (int i = 0; i < 4; i++)
         CHECK_EQ(gort_go(keys_in_between, NULL), 0);
-    for (int64_t until = gort_in(30 * GORT_SEC); atomic_load(&counter) < 4; gort_yield()) {
+    for (int64_t until = gort_in(test_seconds(30)); atomic_load(&counter) < 4; gort_yield()) {
         CHECK_MSG(gort_now() < until, "they do not come back");
         CHECK_EQ(gort_world_stop(), 0); /* while one of them holds the lock, perhaps */
         CHECK_EQ(gort_world_start(), 0);
@@ -596,7 +596,7 @@ TEST_GO(dumps_tell, .procs = "1,2")
     start_others();
     for (intptr_t i = 0; i < 3; i++)
         CHECK_EQ(gort_wg_go(&wg, block_somehow, (void *)i), 0);
-    for (int64_t until = gort_in(20 * GORT_SEC);;) {
+    for (int64_t until = gort_in(test_seconds(20));;) {
         wait_for_ticks(5);
         gort_dump(out[1]);
         ssize_t n = read(out[0], text, sizeof text - 1);
@@ -668,7 +668,7 @@ TEST_GO(what_a_call_has_as_a_thread_ends_with_it, .procs = "1,2,4", .fuzz = true
 TEST_GO(the_last_reference_goes_in_a_call, .procs = "1,2")
 {
     for (int i = 0; i < 100; i++) {
-        gort_ctx *ctx = gort_ctx_new(NULL, gort_in(10 * GORT_SEC));
+        gort_ctx *ctx = gort_ctx_new(NULL, gort_in(test_seconds(10)));
         CHECK(ctx && gort_ctx_done(ctx)); /* sets its timer */
         gort_block_enter();
         gort_ctx_unref(ctx);
@@ -694,7 +694,7 @@ TEST(the_end_waits_for_no_call, .procs = "1,2")
         CHECK_EQ(pipe(fds), 0);
         int64_t from = hog_clock();
         CHECK_EQ(gort_run(leave_blocked, NULL), 3);
-        CHECK_LT(hog_clock() - from, 15 * GORT_SEC);
+        CHECK_LT(hog_clock() - from, test_seconds(30));
         CHECK_EQ(atomic_load(&counter), 0);
     }
 }

@@ -216,7 +216,6 @@ TEST(handlers_of_main_run_when_it_returns)
 
 /* --- main returns while others are about ---------------------------------------------------------- */
 
-static atomic_bool over;
 static gort_wg never;
 
 static void wait_for_ever(void *unused)
@@ -258,7 +257,7 @@ TEST(main_returns_with_others_queued_and_waiting, .procs = "1,2,4,64", .fuzz = t
     for (int i = 0; i < 20; i++) {
         int64_t from = gort_now();
         CHECK_EQ(gort_run(leave_runnable, NULL), 8);
-        CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+        CHECK_LT(gort_now() - from, test_seconds(20));
         if (i == 4) {
             early = test_rss_kb();
             threads = test_thread_count();
@@ -274,22 +273,22 @@ TEST(main_returns_with_others_queued_and_waiting, .procs = "1,2,4,64", .fuzz = t
 }
 
 #define NOTERS 50
-static atomic_int notes[NOTERS];
+#define ENDS   20
+static atomic_int ended, notes[ENDS][NOTERS];
 
-static void note_after_end(int me)
+static void note_after_end(int round, int me)
 {
     for (;;) {
-        if (atomic_load(&over))
-            atomic_fetch_add(&notes[me], 1);
+        if (atomic_load(&ended) > round)
+            atomic_fetch_add(&notes[round][me], 1);
         gort_yield();
     }
 }
 
-static int leave_noters(void *unused)
+static int leave_noters(void *round)
 {
-    (void)unused;
     for (int i = 0; i < NOTERS; i++)
-        CHECK_EQ(GORT_GO(note_after_end, i), 0);
+        CHECK_EQ(GORT_GO(note_after_end, (int)(intptr_t)round, i), 0);
     for (int i = 0; i < 100; i++)
         gort_yield();
     return gort_maxprocs(0);
@@ -298,14 +297,17 @@ static int leave_noters(void *unused)
 /* Whoever is between two calls when main returns may come as far as its next call, once, and no further. */
 TEST(nobody_resumes_after_the_end, .procs = "1,2,4", .fuzz = true)
 {
-    for (int round = 0; round < 20; round++) {
-        atomic_store(&over, false);
-        int procs = gort_run(leave_noters, NULL), noted = 0;
-        atomic_store(&over, true);
+    int procs = 0;
+    for (int round = 0; round < ENDS; round++) {
+        procs = gort_run(leave_noters, (void *)(intptr_t)round);
+        atomic_store(&ended, round + 1);
         CHECK_EQ(gort_run(return_arg, (void *)1), 1); /* nor in the next run */
         usleep(1000);
+    }
+    for (int round = 0; round < ENDS; round++) {
+        int noted = 0;
         for (int i = 0; i < NOTERS; i++) {
-            int n = atomic_exchange(&notes[i], 0);
+            int n = atomic_load(&notes[round][i]);
             CHECK_LE(n, 1);
             noted += n;
         }
@@ -337,7 +339,7 @@ TEST(main_returns_while_one_computes, .procs = "2,4", .fuzz = true)
     int before = threads_before();
     int64_t from = gort_now();
     CHECK_EQ(gort_run(leave_one_computing, NULL), 9);
-    CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(20));
     int with_it = before + 1;
     CHECK(test_eventually(few_threads, &with_it, 20));
     CHECK_EQ(gort_run(return_arg, (void *)2), 2); /* beside it */
@@ -441,7 +443,7 @@ static void check_late(int what, bool in_next_run)
     int before = threads_before();
     int64_t from = gort_now();
     CHECK_EQ(gort_run(leave_blocked, (void *)(intptr_t)what), 5);
-    CHECK_LT(gort_now() - from, 20 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(20));
     int with_blocked = before + 1;
     CHECK(test_eventually(few_threads, &with_blocked, 20));
     if (in_next_run)

@@ -265,7 +265,7 @@ static int run_places(void *unused)
     }
     atomic_store(&stop, true);
     CHECK_EQ(write(fds[1], bytes, 3), 3);
-    for (int64_t until = gort_in(40 * GORT_SEC); atomic_load(&counter) < N; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(40)); atomic_load(&counter) < N; gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "only %ld are back", atomic_load(&counter));
     CHECK_EQ(gort_chan_recv(small, &lists[0]), 1);
     check_list(lists[0], LIVE);

@@ -422,7 +422,7 @@ TEST_GO(refused_at_once)
     CHECK_EQ(gort_dial("tcp", addr), -ECONNREFUSED);
     CHECK_EQ(gort_dial("tcp4", addr), -ECONNREFUSED);
     CHECK_EQ(gort_dial("tcp6", addr), -EAFNOSUPPORT);
-    CHECK_LT(gort_now() - from, 10 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     CHECK_EQ(gort_dial("unix", "/nonexistent/socket"), -ENOENT);
     CHECK_EQ(gort_dial("sctp", addr), -EINVAL);
     CHECK_EQ(gort_dial("tcp", "no port"), -EINVAL);
@@ -431,28 +431,26 @@ TEST_GO(refused_at_once)
     CHECK_EQ(gort_dial("tcp", NULL), -EINVAL);
 }
 
-/* A listener with a full backlog lets the next ones wait. */
+/* A listener with a full backlog, which is one more than asked for, lets the next ones wait. */
 TEST_GO(dialing_times_out)
 {
     char addr[64];
-    int fds[8], n = 0;
+    int fds[2];
     gort_net_options small = {.backlog = 1};
     int listener = gort_listen_with(&small, "tcp", "127.0.0.1:0", GORT_FOREVER);
     CHECK_GE(listener, 0);
     CHECK_GT(gort_local_addr(listener, addr, sizeof addr), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_GE(fds[i] = gort_dial_until("tcp", addr, soon()), 0);
     int64_t from = gort_now();
-    while (n < 8 && (fds[n] = gort_dial_until("tcp", addr, gort_in(50 * GORT_MS))) >= 0)
-        n++;
-    CHECK_LT(n, 8);
-    CHECK_EQ(fds[n], -ETIMEDOUT);
+    CHECK_EQ(gort_dial_until("tcp", addr, gort_in(50 * GORT_MS)), -ETIMEDOUT);
     CHECK_GE(gort_now() - from, 50 * GORT_MS);
     gort_ctx *ctx = gort_ctx_new(NULL, gort_in(20 * GORT_MS));
     gort_ctx_use(ctx);
     CHECK_EQ(gort_dial("tcp", addr), -ETIMEDOUT);
     gort_ctx_use(NULL);
     gort_ctx_unref(ctx);
-    while (n)
-        CHECK_EQ(gort_close(fds[--n]), 0);
+    close_pair(fds);
     CHECK_EQ(gort_close(listener), 0);
 }
 

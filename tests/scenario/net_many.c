@@ -121,7 +121,7 @@ TEST_GO(io_beside_yielding_goroutines, .procs = "1,2")
         CHECK_EQ(gort_read(ends[0], &byte, 1), 1);
     }
     test_log("%d round trips in %ld us", rounds, (long)((gort_now() - from) / 1000));
-    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     atomic_store(&stop, 1);
     CHECK_EQ(gort_close(ends[0]), 0);
     settle();
@@ -171,8 +171,12 @@ static void read_and_compute(long i)
     char byte;
     CHECK_EQ(gort_read(burst_ends[i][0], &byte, 1), 1);
     atomic_store(&burst_ps[i], (long)(uintptr_t)gort__load(&gort__m_self()->p, RELAXED));
-    for (int64_t until = gort_now() + 3 * GORT_MS; gort_now() < until;)
-        ;
+    struct timespec t;
+    for (int64_t from = -1, now = 0; now - from < 3 * GORT_MS;) { /* of CPU time */
+        CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+        now = t.tv_sec * GORT_SEC + t.tv_nsec;
+        from = from < 0 ? now : from;
+    }
     atomic_fetch_add(&burst_done, 1);
 }
 
@@ -237,19 +241,23 @@ TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, &game.fds[i]), 0);
     for (long i = 0; i < PLAYERS; i++)
         CHECK_EQ(GORT_GO(play, i), 0);
-    long all = 0, least = LONG_MAX;
-    for (int round = 0; round < 100 && all < 40L * PLAYERS; round++) {
+    long all, least;
+    bool behind,
+        alone = gort_maxprocs(0) == 1; /* else a P whose thread gets no CPU may be behind for a while */
+    int64_t until = gort_in(test_seconds(20));
+    do {
         gort_sleep(100 * GORT_MS);
         all = 0;
-        for (int i = 0; i < PLAYERS; i++)
-            all += atomic_load(&game.turns[i]);
-    }
-    for (int i = 0; i < PLAYERS; i++) {
-        long turns = atomic_load(&game.turns[i]);
-        least = turns < least ? turns : least;
-    }
+        least = LONG_MAX;
+        for (int i = 0; i < PLAYERS; i++) {
+            long turns = atomic_load(&game.turns[i]);
+            all += turns;
+            least = turns < least ? turns : least;
+        }
+        behind = least < all / PLAYERS / 4;
+    } while ((all < 40L * PLAYERS || (behind && !alone)) && gort_now() < until);
     test_log("turns: %ld, the least %ld", all, least);
-    CHECK_GE(least, all / PLAYERS / 4);
+    CHECK(!behind);
 }
 
 /* --- the count ------------------------------------------------------------------------------------ */

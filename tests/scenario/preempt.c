@@ -142,7 +142,7 @@ static void ticks_beside(void (*loop)(void *))
     for (int i = 0; i < 3; i++)
         CHECK_EQ(gort_go(loop, NULL), 0);
     int64_t took = hog_ticks(20);
-    CHECK_LT(took, 20 * GORT_SEC);
+    CHECK_LT(took, test_seconds(20));
 }
 
 #define BESIDE(name, loop, needs)                                                                            \
@@ -170,22 +170,35 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* CPU time of the whole process, or of this thread. */
+static int64_t cpu_time(clockid_t of)
+{
+    struct timespec t;
+    CHECK_EQ(clock_gettime(of, &t), 0);
+    return t.tv_sec * GORT_SEC + t.tv_nsec;
+}
+
+/* What counts is how much the hogs compute meanwhile: on a busy machine everything takes longer. */
 TEST_GO(a_sleeper_beside_four_hogs_is_in_time, .procs = "1,2", .serial = true)
 {
-    int64_t late[100];
+    int64_t late[100], hogged[100];
     NEEDS_NATIVE_SPEED();
     for (int i = 0; i < 4; i++)
         CHECK_EQ(gort_go(loop_atomic, NULL), 0);
     gort_sleep(20 * GORT_MS);
     for (int i = 0; i < 100; i++) {
-        int64_t due = gort_in(GORT_MS);
+        int64_t due = gort_in(GORT_MS), from = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
         gort_sleep_until(due);
+        hogged[i] = cpu_time(CLOCK_PROCESS_CPUTIME_ID) - from;
         late[i] = gort_now() - due;
         CHECK_GE(late[i], 0);
     }
     qsort(late, 100, sizeof *late, compare_times);
-    test_log("late: median %ld us, worst %ld us", (long)(late[50] / 1000), (long)(late[99] / 1000));
-    CHECK_LT(late[50], test_under_sanitizer() ? 200 * GORT_MS : 50 * GORT_MS);
+    qsort(hogged, 100, sizeof *hogged, compare_times);
+    test_log("late: median %ld us, worst %ld us; meanwhile they computed %ld us, at the most %ld us",
+             (long)(late[50] / 1000), (long)(late[99] / 1000), (long)(hogged[50] / 1000),
+             (long)(hogged[99] / 1000));
+    CHECK_LT(hogged[50], gort_maxprocs(0) * (test_under_sanitizer() ? 200 * GORT_MS : 50 * GORT_MS));
 }
 
 /* --- many loops --------------------------------------------------------------------------------------- */
@@ -212,26 +225,22 @@ TEST_GO(many_endless_loops_stop_nobody, .procs = "2")
     int64_t from = gort_now();
     CHECK_EQ(gort_go(count_one, NULL), 0); /* one that is new must come to run as well */
     int64_t first = hog_ticks(1), ten = hog_ticks(10);
-    for (int64_t until = gort_in(50 * GORT_SEC); !atomic_load(&counter); gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(50)); !atomic_load(&counter); gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "a new goroutine is not started");
     test_log("first tick after %ld ms, ten more took %ld ms, a new one ran after %ld ms, %d threads",
              (long)(first / GORT_MS), (long)(ten / GORT_MS), (long)((gort_now() - from) / GORT_MS),
              test_thread_count());
-    CHECK_LT(first + ten, 30 * GORT_SEC);
+    CHECK_LT(first + ten, test_seconds(30));
     CHECK_LT(test_thread_count(), 100);
     atomic_store(&stop, true);
 }
 
 static void compute_20_ms(void *arg)
 {
-    struct timespec t;
     (void)arg;
-    for (int64_t from = -1, now = 0; now - from < 20 * GORT_MS;) { /* of CPU time */
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        now = t.tv_sec * GORT_SEC + t.tv_nsec;
-        if (from < 0)
-            from = now;
-    }
+    for (int64_t until = cpu_time(CLOCK_THREAD_CPUTIME_ID) + 20 * GORT_MS;
+         cpu_time(CLOCK_THREAD_CPUTIME_ID) < until;)
+        ;
     atomic_fetch_add(&counter, 1);
 }
 
@@ -258,6 +267,14 @@ TEST_GO(computing_needs_few_threads, .procs = "2")
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long guarded;
+static atomic_long used;
+static atomic_int ticks; /* of the one that waits beside them; they go on until there were some */
+
+static bool use_again(int round)
+{
+    atomic_fetch_add(&used, 1);
+    return round < 2 || atomic_load(&ticks) < 5;
+}
 
 static void compute(int64_t ns)
 {
@@ -268,27 +285,29 @@ static void compute(int64_t ns)
 static void use_mutex(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    int i = 0;
+    do {
         pthread_mutex_lock(&lock);
         long was = guarded;
         compute(8 * GORT_MS);
         guarded = was + 1;
         pthread_mutex_unlock(&lock);
-    }
+    } while (use_again(i++));
     atomic_fetch_add(&counter, 1);
 }
 
 static void use_stdio(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    int i = 0;
+    do {
         flockfile(null_file);
         long was = guarded;
         compute(8 * GORT_MS);
         guarded = was + 1;
         fprintf(null_file, "%d\n", i);
         funlockfile(null_file);
-    }
+    } while (use_again(i++));
     atomic_fetch_add(&counter, 1);
 }
 
@@ -300,12 +319,12 @@ static void all_use(void (*use)(void *))
     CHECK(null_file);
     for (int i = 0; i < N; i++)
         CHECK_EQ(gort_wg_go(&wg, use, NULL), 0);
-    int ticks = 0;
-    for (int64_t until = gort_in(50 * GORT_SEC); gort_wg_wait_until(&wg, gort_in(2 * GORT_MS)) != 0; ticks++)
+    for (int64_t until = gort_in(test_seconds(50)); gort_wg_wait_until(&wg, gort_in(2 * GORT_MS)) != 0;) {
         CHECK_MSG(gort_now() < until, "they stand still: %ld of %d are done", atomic_load(&counter), N);
-    CHECK_EQ(guarded, 3 * N);
-    if (!test_under_valgrind()) /* which takes long to change threads */
-        CHECK_GT(ticks, 5);
+        atomic_fetch_add(&ticks, 1);
+    }
+    CHECK_EQ(guarded, atomic_load(&used));
+    CHECK_GE(guarded, 3 * N);
 }
 
 TEST_GO(a_mutex_that_a_stopped_one_holds, .procs = "1,2")
@@ -354,9 +373,9 @@ TEST_GO(the_lock_of_malloc, .procs = "1,2",
         CHECK(p);
         free(p);
     }
-    CHECK_LT(gort_now() - from, 30 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     atomic_store(&stop, true);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(30 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(30))), 0);
 }
 
 /* --- processes under preemption ------------------------------------------------------------------------------ */
@@ -396,7 +415,7 @@ TEST_GO(children_under_preemption, .procs = "1,2")
     }
     for (int i = 0; i < 4; i++)
         CHECK_EQ(gort_wg_go(&wg, spawn_some, NULL), 0);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(50 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(50))), 0);
     CHECK_EQ(system("exit 4") >> 8, 4);
 }
 
@@ -410,7 +429,7 @@ static int leave_loops(void *loop)
     return 11;
 }
 
-/* Whoever was stopped for good holds no lock of libc. As often as a second allows. */
+/* Whoever was stopped for good holds no lock of libc. As often as half a second allows. */
 static void check_libc_after(void (*loop)(void *))
 {
     static char room[1 << 20];
@@ -419,12 +438,12 @@ static void check_libc_after(void (*loop)(void *))
     null_file = fopen("/dev/null", "w");
     CHECK(null_file);
     CHECK_EQ(setvbuf(null_file, room, _IOFBF, sizeof room), 0);
-    int64_t enough = hog_clock() + GORT_SEC;
+    int64_t enough = hog_clock() + GORT_SEC / 2;
     long least = test_scaled(8, 3);
     for (long i = 0; i < 200 && (i < least || hog_clock() < enough); i++) {
         int64_t from = hog_clock();
         CHECK_EQ(gort_run(leave_loops, (void *)(uintptr_t)loop), 11);
-        CHECK_LT(hog_clock() - from, 10 * GORT_SEC);
+        CHECK_LT(hog_clock() - from, test_seconds(30));
         for (size_t size = 10; size < 300000; size *= 3) {
             char *volatile p = malloc(size);
             CHECK(p);
@@ -528,19 +547,21 @@ TEST(a_loop_over_memset_stands_still_after_the_run, .procs = "1,2")
     CHECK(test_eventually(stands_still, NULL, 20));
 }
 
-static volatile unsigned long steps; /* by one hog */
+static atomic_ulong steps; /* by one hog */
 
 static void hog_steps(void *unused)
 {
     (void)unused;
     for (;;)
-        steps = steps + 1;
+        atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed);
 }
 
 static int leave_hog(void *unused)
 {
     (void)unused;
     CHECK_EQ(gort_go(hog_steps, NULL), 0);
+    while (!atomic_load(&steps))
+        gort_sleep(GORT_MS);
     gort_sleep(20 * GORT_MS);
     return 12;
 }
@@ -550,9 +571,8 @@ TEST(a_hog_stands_still_after_the_run, .procs = "1,2")
     NEEDS_PURE_LOOPS();
     int64_t from = hog_clock();
     CHECK_EQ(gort_run(leave_hog, NULL), 12);
-    CHECK_LT(hog_clock() - from, 10 * GORT_SEC);
-    unsigned long was = steps;
-    CHECK_GT(was, 0);
+    CHECK_LT(hog_clock() - from, test_seconds(30));
+    unsigned long was = atomic_load(&steps);
     usleep(50000);
-    CHECK_EQ(steps, was);
+    CHECK_EQ(atomic_load(&steps), was);
 }

@@ -144,12 +144,12 @@ TEST_GO(hammered_by_64, .procs = "1,2,4", .env = "TZ=UTC")
         all = true;
         for (int i = 0; i < 5; i++)
             all &= atomic_load(&rounds[i]) >= 4;
-        CHECK_MSG(gort_now() - from < 50 * GORT_SEC, "they stand still");
+        CHECK_MSG(gort_now() - from < test_seconds(50), "they stand still");
         if (ftell(file) > TEXT_ENOUGH)
             break;
     }
     atomic_store(&stop, true);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(50 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(50))), 0);
     CHECK_EQ(fflush(file), 0);
     check_lines(text, strlen(text));
     fclose(file);

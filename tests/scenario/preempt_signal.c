@@ -41,7 +41,7 @@ static void compute(int64_t ns)
 static void compute_until_counted(long n)
 {
     long from = atomic_load(&counter);
-    int64_t until = hog_clock() + 30 * GORT_SEC;
+    int64_t until = hog_clock() + test_seconds(30);
     while (atomic_load(&counter) < from + n)
         CHECK_MSG(hog_clock() < until, "the others do not go on");
 }
@@ -72,8 +72,8 @@ TEST_GO(off_and_a_call_that_parks, .procs = "1,2")
 {
     CHECK_EQ(gort_go(tick, NULL), 0);
     gort_preempt_off();
-    gort_sleep(20 * GORT_MS); /* it may still wait for something itself */
-    CHECK_GT(atomic_load(&counter), 0);
+    for (int64_t until = gort_in(test_seconds(30)); !atomic_load(&counter); gort_sleep(GORT_MS))
+        CHECK_LT(gort_now(), until); /* it may still wait for something itself */
     gort_preempt_on();
     compute_until_counted(2);
     atomic_store(&stop, true);
@@ -94,7 +94,7 @@ TEST_GO(off_for_good, .procs = "1", .env = "GORT_DEBUG=preempt=off")
     CHECK_GT(was, 0);
     compute(100 * GORT_MS);
     CHECK_EQ(atomic_load(&counter), was);
-    for (int64_t until = gort_in(30 * GORT_SEC); atomic_load(&counter) == was; gort_yield())
+    for (int64_t until = gort_in(test_seconds(30)); atomic_load(&counter) == was; gort_yield())
         CHECK_LT(gort_now(), until);
     atomic_store(&stop, true);
 }
@@ -382,7 +382,7 @@ static void jump_by(int signo)
     for (int i = 0; i < 2; i++)
         CHECK_EQ(gort_go(hog, NULL), 0);
     CHECK_EQ(gort_go(jumper, NULL), 0);
-    for (int64_t until = gort_in(50 * GORT_SEC); !atomic_load(&stop); gort_sleep(GORT_MS)) {
+    for (int64_t until = gort_in(test_seconds(50)); !atomic_load(&stop); gort_sleep(GORT_MS)) {
         CHECK_MSG(gort_now() < until, "it does not go on after %ld jumps", atomic_load(&jumps));
         if (atomic_load(&armed))
             syscall(SYS_tgkill, getpid(), atomic_load(&jumper_tid), signo);
@@ -484,7 +484,7 @@ TEST_GO(one_that_blocks_all_signals, .procs = "2")
     CHECK_EQ(gort_go(hog_behind_mask, NULL), 0);
     CHECK_EQ(gort_go(hog, NULL), 0);
     CHECK_EQ(gort_go(tick, NULL), 0);
-    CHECK_LT(hog_ticks(50), 30 * GORT_SEC);
+    CHECK_LT(hog_ticks(50), test_seconds(30));
     compute_until_counted(5);
     atomic_store(&stop, true);
 }
@@ -501,5 +501,5 @@ TEST(the_end_with_one_that_blocks_all_signals, .procs = "2")
 {
     int64_t from = hog_clock();
     CHECK_EQ(gort_run(leave_masked, NULL), 8);
-    CHECK_LT(hog_clock() - from, 20 * GORT_SEC);
+    CHECK_LT(hog_clock() - from, test_seconds(20));
 }

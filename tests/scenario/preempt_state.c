@@ -33,11 +33,11 @@ static void disturb(void (*fn)(void *), int n, int64_t ns)
     int ticks = 0;
     while (gort_now() - from < ns || atomic_load(&rounds) < n || ticks < 10) {
         CHECK_EQ(gort_sleep(GORT_MS), 0);
-        CHECK_LT(gort_now() - from, 50 * GORT_SEC);
+        CHECK_LT(gort_now() - from, test_seconds(50));
         ticks++;
     }
     atomic_store(&stop, true);
-    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(50 * GORT_SEC)), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(50))), 0);
     test_log("%ld rounds, %d ticks", atomic_load(&rounds), ticks);
 }
 
@@ -176,7 +176,7 @@ TEST_GO(registers, .procs = "1,2")
         reference[n].d = doubles(n, steps);
         reference[n].x = long_doubles(n, steps);
     }
-    disturb(compute_known, WORKERS, 700 * GORT_MS);
+    disturb(compute_known, WORKERS, 400 * GORT_MS);
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------ */
@@ -204,7 +204,7 @@ static void fill_frames(void *arg)
 
 TEST_GO(frames, .procs = "1,2")
 {
-    disturb(fill_frames, WORKERS, 700 * GORT_MS);
+    disturb(fill_frames, WORKERS, 300 * GORT_MS);
 }
 
 /* --- the thread ---------------------------------------------------------------------------------------------- */
@@ -335,7 +335,7 @@ TEST_GO(results_of_libc, .procs = "1,2", .env = "TZ=UTC")
     null_file = fopen("/dev/null", "w");
     CHECK(null_file);
     test_seed();
-    disturb(use_libc, 20, 600 * GORT_MS);
+    disturb(use_libc, 20, 400 * GORT_MS);
 }
 
 static void qsort_again(void *arg)

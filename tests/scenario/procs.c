@@ -2,15 +2,11 @@
 /*
  * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any time.
  */
-#include <gort.h>
+#include "hogs.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-#include "test.h"
 
 static atomic_long counter;
 static atomic_bool stop;
@@ -72,7 +68,7 @@ static int set_cpus(const cpu_set_t *cpus)
 
 static bool wait_for_procs(int n)
 {
-    for (int64_t until = gort_in(20 * GORT_SEC); gort_maxprocs(0) != n; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(20)); gort_maxprocs(0) != n; gort_sleep(GORT_MS))
         if (gort_now() > until)
             return false;
     return true;
@@ -225,19 +221,27 @@ static void watch_at_once(void *unused)
     atomic_fetch_add(&counter, 1);
 }
 
+/* Some tools make a thread sleep anywhere, for a lock of their own: then its P is given away, as in any call that blocks, and
+ * it goes on without one up to its next call. */
+static void check_at_once(int most)
+{
+    if (!UNDER_TSAN && !test_under_emulator() && !test_under_valgrind())
+        CHECK_LE(atomic_load(&most_at_once), most);
+}
+
 TEST_GO(no_more_than_that_run_at_the_same_time, .procs = "1,2,3", .fuzz = true)
 {
     int n = gort_maxprocs(0);
     for (int i = 0; i < 20; i++)
         CHECK_EQ(gort_go(watch_at_once, NULL), 0);
     yield_until(20);
-    CHECK_LE(atomic_load(&most_at_once), n);
+    check_at_once(n);
     gort_maxprocs(1);
     atomic_store(&most_at_once, 0);
     for (int i = 0; i < 20; i++)
         CHECK_EQ(gort_go(watch_at_once, NULL), 0);
     yield_until(40);
-    CHECK_EQ(atomic_load(&most_at_once), 1);
+    check_at_once(1);
 }
 
 /* --- changes --------------------------------------------------------------------------------------- */

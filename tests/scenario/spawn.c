@@ -350,7 +350,7 @@ TEST_GO(a_thread_starts_one_under_load, .procs = "1,2,4", .fuzz = true)
     CHECK_EQ(pthread_create(&thread, NULL, spawn_and_wait, &worst), 0);
     be_busy(NULL);
     pthread_join(thread, NULL);
-    CHECK_LT(worst, 5 * GORT_SEC);
+    CHECK_LT(worst, test_seconds(30));
 }
 
 /* --- arguments --------------------------------------------------------------------------------- */

@@ -2,18 +2,10 @@
 /*
  * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told about them.
  */
-#include <gort.h>
-
 #include <netdb.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
-#include "test.h"
+#include "waiting.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -518,9 +510,7 @@ TEST_GO(the_census_tells_of_those_who_never_end, .procs = "1,2", .env = "GORT_DE
     gort_wg_add(&never, 1);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(gort_go(wait_till_the_end, NULL), 0);
-    while (atomic_load(&counter) < 2)
-        gort_yield();
-    gort_sleep(GORT_MS);
+    await_waiting("wait group", 2);
 }
 
 /* 320 functions. */
@@ -560,9 +550,7 @@ TEST_GO(
     no_counting();
     gort_wg_add(&gate, 1);
     CHECK_EQ(gort_go_with(&(gort_attr){.name = "deep"}, go_deep_and_wait, (void *)(uintptr_t)(100 * KIB)), 0);
-    while (atomic_load(&counter) < 1)
-        gort_yield();
-    gort_sleep(1 * GORT_MS);
+    await_waiting("wait group", 1);
     gort_dump(2);
     finish(1);
 }

@@ -145,7 +145,7 @@ TEST_GO(a_hundred_locked_and_waiting_hold_nobody_up, .procs = "1,2,4", .fuzz = t
             CHECK_EQ(gort_wg_go(&wg, count, NULL), 0);
         gort_wg_wait(&wg);
     }
-    CHECK_LT(gort_now() - from, 10 * GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
     CHECK_EQ(atomic_load(&counter), 1128);
     gort_wg_done(&gate);
     yield_until(1256);
@@ -163,6 +163,11 @@ static void end_tied(void *by_exit)
     atomic_store(&dead_tid, tid());
     if (by_exit)
         gort_exit();
+}
+
+static bool few_threads(void *most)
+{
+    return test_thread_count() < *(int *)most;
 }
 
 static bool thread_is_gone(void *unused)
@@ -183,7 +188,8 @@ TEST_GO(ending_while_tied_ends_the_thread, .procs = "1,2,4", .fuzz = true)
         CHECK_EQ(gort_go(count, NULL), 0); /* the rest goes on */
         yield_until(i + 1);
     }
-    CHECK_LT(test_thread_count(), 4 + 2 * gort_maxprocs(0));
+    int most = 4 + 2 * gort_maxprocs(0);
+    CHECK(test_eventually(few_threads, &most, 20)); /* one that ends is counted a moment longer */
 }
 
 static void tied_chain(int depth)
@@ -302,12 +308,13 @@ TEST(threads_start_goroutines_while_runs_come_and_go, .procs = "1,2,4", .fuzz = 
     long runs = test_scaled(30, 6);
     for (long i = 0; i < runs; i++)
         CHECK_EQ(gort_run(stay_a_while, NULL), 3);
+    while (!atomic_load(&refused)) /* they may have got no CPU between two runs */
+        sched_yield();
     atomic_store(&finish, true);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     CHECK_GE(atomic_load(&counter), runs * 100);
     CHECK_LE(atomic_load(&counter), atomic_load(&started));
-    CHECK_GT(atomic_load(&refused), 0);
     CHECK_EQ(gort_count(), 0);
 }
 

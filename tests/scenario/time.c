@@ -33,10 +33,10 @@ TEST_GO(sleep_is_never_short, .procs = "1,4", .fuzz = true)
     }
     int64_t from = gort_now();
     CHECK_EQ(gort_sleep(0), 0);
-    CHECK_EQ(gort_sleep(-GORT_SEC), 0);
+    CHECK_EQ(gort_sleep(-3600 * GORT_SEC), 0);
     CHECK_EQ(gort_sleep_until(1), 0);
     CHECK_EQ(gort_sleep_until(GORT_TRY), 0);
-    CHECK_LT(gort_now() - from, GORT_SEC);
+    CHECK_LT(gort_now() - from, test_seconds(30));
 }
 
 static gort_wg wg;
@@ -216,7 +216,7 @@ TEST_GO(periodic_ones_do_not_drift, .serial = true)
     CHECK_EQ(gort_timer_stop_wait(t), 0);
     int64_t took = gort_now() - from;
     CHECK_GE(took, 100 * GORT_MS);
-    CHECK_LT(took, 20 * GORT_SEC);
+    CHECK_LT(took, test_seconds(20));
     gort_timer_free(t);
 }
 

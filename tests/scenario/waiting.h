@@ -23,7 +23,7 @@
 #include "test.h"
 
 #define UNUSED      __attribute__((unused))
-#define LONG_ENOUGH (30 * GORT_SEC)
+#define LONG_ENOUGH test_seconds(30)
 
 /* The deadline for what must happen: far away, but it fails before the test's own time is up. */
 static UNUSED int64_t soon(void)

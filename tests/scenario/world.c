@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sched/sched.h"
+
 enum { HOG, MALLOC, PRINT, READ, ENTERED, BLOCK, YIELD, SLEEP, QUIET, KINDS };
 static const char *const kind_names[KINDS] = {
     "hog", "malloc", "printf", "read", "announced read", "gort_block", "yield", "sleep", "preempt_off"};
@@ -113,7 +115,7 @@ static pthread_t start_movers(int of_each)
 static void end_movers(pthread_t feeder)
 {
     atomic_store(&stop, true);
-    for (int64_t until = gort_in(40 * GORT_SEC); atomic_load(&left); gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(40)); atomic_load(&left); gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "%d do not go on", atomic_load(&left));
     CHECK_EQ(pthread_join(feeder, NULL), 0);
     fclose(null_file);
@@ -142,7 +144,7 @@ static void wait_for_all(const char *when)
     long from[KINDS];
     for (int i = 0; i < KINDS; i++)
         from[i] = atomic_load(&moves[i]);
-    int64_t until = hog_clock() + 40 * GORT_SEC;
+    int64_t until = hog_clock() + test_seconds(40);
     for (int i = 0; i < KINDS; i++)
         while (atomic_load(&moves[i]) == from[i]) {
             CHECK_MSG(hog_clock() < until, "%s: %s does not go on", when, kind_names[i]);
@@ -253,7 +255,7 @@ TEST_GO(calls_that_end_come_back_after_the_start, .procs = "1,2,4")
         usleep(5000);
         CHECK_EQ(atomic_load(&back), 0);
         CHECK_EQ(gort_world_start(), 0);
-        CHECK_EQ(gort_wg_wait_until(&wg, gort_in(40 * GORT_SEC)), 0);
+        CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(40))), 0);
         CHECK_EQ(atomic_load(&back), N);
     }
 }
@@ -308,7 +310,7 @@ TEST_GO(those_woken_by_a_thread_stay_where_they_are, .procs = "1,2,4")
         usleep(2000);
         CHECK_EQ(atomic_load(&back), 0);
         CHECK_EQ(gort_world_start(), 0);
-        CHECK_EQ(gort_wg_wait_until(&wg, gort_in(40 * GORT_SEC)), 0);
+        CHECK_EQ(gort_wg_wait_until(&wg, gort_in(test_seconds(40))), 0);
         CHECK_EQ(atomic_load(&back), 4);
     }
     CHECK_EQ(pthread_join(t, NULL), 0);
@@ -388,7 +390,7 @@ TEST_GO(the_stopper_goes_on, .procs = "1,2,4")
     usleep(2000);
     CHECK_EQ(atomic_load(&back), 0);
     CHECK_EQ(gort_world_start(), 0);
-    for (int64_t until = gort_in(20 * GORT_SEC); atomic_load(&back) < 10; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(20)); atomic_load(&back) < 10; gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "they do not start");
 }
 
@@ -423,7 +425,7 @@ static void compute_behind_a_mask(void *at)
 
 static void moves_again(long before)
 {
-    for (int64_t until = gort_in(20 * GORT_SEC); atomic_load(&moves[HOG]) == before;)
+    for (int64_t until = gort_in(test_seconds(20)); atomic_load(&moves[HOG]) == before;)
         CHECK_LT(gort_now(), until);
 }
 
@@ -431,6 +433,7 @@ static void moves_again(long before)
 TEST_GO(signals_are_blocked, .procs = "2")
 {
     static atomic_bool over;
+    gort__world_patience = 300 * GORT_MS;
     CHECK_EQ(gort_go(compute_behind_a_mask, &over), 0);
     moves_again(0);
     for (int i = 0; i < 2; i++) {
@@ -441,6 +444,7 @@ TEST_GO(signals_are_blocked, .procs = "2")
     atomic_store(&stop, true);
     while (!atomic_load(&over))
         gort_yield();
+    gort__world_patience = 30 * GORT_SEC;
     CHECK_EQ(gort_world_stop(), 0);
     CHECK_EQ(gort_world_start(), 0);
 }

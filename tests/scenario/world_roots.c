@@ -160,7 +160,7 @@ TEST_GO(roots_show_every_number, .procs = "1,2,4")
     CHECK_EQ(gort_go(set_key, &key), 0);
     for (intptr_t i = 0; i < PLACES; i++)
         CHECK_EQ(gort_go(hold_somewhere, (void *)i), 0);
-    for (int64_t until = gort_in(40 * GORT_SEC); atomic_load(&holding) < PLACES + 1; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(40)); atomic_load(&holding) < PLACES + 1; gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "only %d of them started", atomic_load(&holding));
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < NUMBERS; i++)
@@ -268,7 +268,7 @@ TEST_GO(roots_show_who_moves, .procs = "1,2,4", .fuzz = true)
     int round = 0;
     for (intptr_t i = 0; i < MOVERS; i++)
         CHECK_EQ(gort_wg_go(&wg, mover, (void *)i), 0);
-    for (int64_t until = gort_in(40 * GORT_SEC); atomic_load(&holding) < MOVERS; gort_sleep(GORT_MS))
+    for (int64_t until = gort_in(test_seconds(40)); atomic_load(&holding) < MOVERS; gort_sleep(GORT_MS))
         CHECK_MSG(gort_now() < until, "only %d of them started", atomic_load(&holding));
     for (int64_t until = gort_in(300 * GORT_MS); gort_now() < until;) {
         for (int i = 0; i < MOVERS; i++)

@@ -289,7 +289,7 @@ TEST_GO(nothing_starves, .procs = "1,2,4", .fuzz = true)
         CHECK_EQ(GORT_GO(take_many, (int)RING), 0);
     for (int i = 0; i < 600; i++)
         CHECK_EQ(GORT_GO(take_many, (int)GLOBAL), 0);
-    int64_t until = gort_in(60 * GORT_SEC);
+    int64_t until = gort_in(test_seconds(60));
     for (bool all = false; !all;) {
         all = true;
         for (int k = 0; k < KINDS; k++)

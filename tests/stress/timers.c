@@ -108,7 +108,7 @@ TEST_GO(conservation, .procs = "1,2,4", .fuzz = true, .timeout = 120)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     gort_block_leave();
-    int64_t patience = gort_in(10 * GORT_SEC); /* calls whose goroutine was started and has not run yet */
+    int64_t patience = gort_in(test_seconds(10)); /* calls whose goroutine was started and has not run yet */
     while (atomic_load(&called) + atomic_load(&prevented) < atomic_load(&started) && gort_now() < patience)
         CHECK_EQ(gort_sleep(GORT_MS), 0);
     CHECK_EQ(atomic_load(&called) + atomic_load(&prevented), atomic_load(&started));
