@@ -112,11 +112,10 @@ TEST(defaults_come_back_where_gort_had_its_own)
     gort_chan *ch = gort_chan_new(sizeof(int), 1);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(gort_run(catch_all_of_ours, ch), 0);
-        for (int signo = 1; signo < SIGSYS; signo++) {
+        for (int k = 0; k < 3; k++) {
             struct sigaction now;
-            CHECK_EQ(sigaction(signo, NULL, &now), 0);
-            CHECK(now.sa_handler == SIG_DFL || signo == SIGSEGV ||
-                  signo == SIGBUS); /* sanitizers have those */
+            CHECK_EQ(sigaction(taken[k], NULL, &now), 0);
+            CHECK(now.sa_handler == SIG_DFL);
         }
     }
     gort_chan_unref(ch);
