@@ -21,8 +21,8 @@ static gort_wg connections;
 static int listener;
 
 struct request {
-    bool get, found, close;
-    size_t body; /* bytes that follow the head */
+    bool head, found, close;
+    size_t body; /* bytes that follow it */
 };
 
 static const char *value_of(const char *line, const char *name)
@@ -33,13 +33,31 @@ static const char *value_of(const char *line, const char *name)
     return line + n + 1 + strspn(line + n + 1, " \t");
 }
 
+/* Whether a list like "TE, close" has this word in it. */
+static bool lists(const char *value, const char *word)
+{
+    size_t n = strlen(word);
+    for (value += strspn(value, ", \t"); *value; value += strcspn(value, ","), value += strspn(value, ", \t"))
+        if (strncasecmp(value, word, n) == 0 && strcspn(value + n, ", \t") == 0)
+            return true;
+    return false;
+}
+
+static bool parse_length(const char *value, size_t *n)
+{
+    char *end;
+    *n = strtoul(value, &end, 10);
+    end += strspn(end, " \t");
+    return *value >= '0' && *value <= '9' && !*end && *n <= INT64_MAX; /* too many digits make it ULONG_MAX */
+}
+
 static bool parse_first_line(char *line, struct request *r)
 {
     char *path = strchr(line, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
     if (!version || strncmp(version, " HTTP/1.", 8) != 0)
         return false;
     *path++ = *version = '\0';
-    r->get = strcmp(line, "GET") == 0;
+    r->head = strcmp(line, "HEAD") == 0;
     r->found = strcmp(path, "/") == 0;
     r->close = version[8] == '0';
     r->body = 0;
@@ -60,9 +78,9 @@ static int read_request(gort_reader *in, struct request *r)
         return -EPROTO;
     while ((got = gort_reader_line(in, &line, &len)) == 1 && len) {
         if ((value = value_of(line, "Connection")))
-            r->close = strcasecmp(value, "close") == 0 || (r->close && strcasecmp(value, "keep-alive") != 0);
-        else if ((value = value_of(line, "Content-Length")))
-            r->body = strtoul(value, NULL, 10);
+            r->close = lists(value, "close") || (r->close && !lists(value, "keep-alive"));
+        else if ((value = value_of(line, "Content-Length")) && !parse_length(value, &r->body))
+            return -EPROTO;
         else if (value_of(line, "Transfer-Encoding"))
             return -EPROTO;
     }
@@ -76,7 +94,7 @@ static void answer(gort_writer *out, const struct request *r)
                           "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n";
     gort_writer_text(out, r->found ? found : missing);
     gort_writer_text(out, r->close ? "Connection: close\r\n\r\n" : "\r\n");
-    if (r->get)
+    if (!r->head)
         gort_writer_text(out, r->found ? "hello, world\n" : "not found\n");
 }
 

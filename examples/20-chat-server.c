@@ -11,6 +11,7 @@
 #include <gort.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { LINE = 512, GUESTS = 100 };
 
@@ -43,9 +44,12 @@ static int sit_down(gort_chan *hears)
 static void hear(int fd, gort_chan *hears)
 {
     char line[LINE];
+    bool listens = true;
     while (gort_chan_recv(hears, line) == 1)
-        if (gort_write_all_until(fd, line, strlen(line), gort_in(5 * GORT_SEC)) < 0)
-            break;
+        if (listens && gort_write_all_until(fd, line, strlen(line), gort_in(5 * GORT_SEC)) < 0) {
+            listens = false;
+            gort_shutdown(fd, SHUT_RDWR); /* ends the other one too; who closes it is the last to use it */
+        }
     gort_chan_unref(hears);
     gort_close(fd);
 }
@@ -55,9 +59,11 @@ static void speak(int fd)
     char room[LINE], name[32] = "", said[LINE], *line;
     size_t len;
     gort_reader in;
-    gort_chan *hears = gort_chan_new(LINE, 64);
+    gort_chan *hears = gort_chan_ref(gort_chan_new(LINE, 64)); /* one for each of us */
     gort_reader_init(&in, fd, room, sizeof room);
-    if (!hears || gort_reader_line(&in, &line, &len) != 1 || GORT_GO(hear, fd, gort_chan_ref(hears)) < 0) {
+    if (!hears || gort_reader_line(&in, &line, &len) != 1 || GORT_GO(hear, fd, hears) < 0) {
+        gort_chan_unref(hears);
+        gort_chan_unref(hears);
         gort_close(fd);
         return;
     }

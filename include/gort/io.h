@@ -10,6 +10,10 @@
  * Several goroutines may read or write one fd: readers are served in order of arrival, and what one call writes is not
  * mixed with another's. Close an fd of gort's with gort_close; an fd that somebody else closes, after gort has used it,
  * needs gort_fd_forget first.
+ *
+ * Without O_NONBLOCK a tty, an eventfd and their like can only be tried by a call that blocks, which is made once they are
+ * ready. It lasts, whatever deadline or close comes meanwhile, when another process was faster or a tty has room for less
+ * than the up to 4 KiB that are written at once. Sockets, pipes and files do not have this problem.
  */
 #ifndef GORT_IO_H
 #define GORT_IO_H

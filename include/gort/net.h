@@ -3,7 +3,7 @@
  * gort/net.h - sockets by name: listen, accept, dial, addresses, host names.
  *
  * net is "tcp" (both families), "tcp4", "tcp6", "udp", "udp4", "udp6", "unix", "unixgram" or "unixpacket". addr is
- * "host:port", "[::1]:port", ":port" (any address), a path, or "@name" for an abstract unix name (Linux). Hosts and
+ * "host:port", "[::1]:port", "[fe80::1%eth0]:port", ":port" (any address), a path, or "@name" for an abstract unix name (Linux). Hosts and
  * services may be names; looking them up blocks nobody else. Sockets are close-on-exec; TCP has TCP_NODELAY set.
  * The plain form waits for ever, `_until` until a deadline. They may park unless they say otherwise.
  */

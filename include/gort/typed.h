@@ -181,11 +181,11 @@ template <typename R, typename... P, typename... A> int spawn(R (*f)(P...), A...
  * the plain calls and take nothing but the address of a T:
  *
  *     name *name_new(size_t cap);               name *name_ref(name *);   void name_unref(name *);
- *     int name_send(name *, const T *);         int name_recv(name *, T *);
- *     int name_try_send(name *, const T *);     int name_try_recv(name *, T *);
- *     int name_send_until(name *, const T *, int64_t);   int name_recv_until(name *, T *, int64_t);
+ *     int name_send(name *, T const *);         int name_recv(name *, T *);
+ *     int name_try_send(name *, T const *);     int name_try_recv(name *, T *);
+ *     int name_send_until(name *, T const *, int64_t);   int name_recv_until(name *, T *, int64_t);
  *     int name_close(name *);   size_t name_len(const name *), name_cap(const name *);   gort_chan *name_chan(name *);
- *     gort_case name_case_send(name *, const T *), name_case_recv(name *, T *);           for gort_select
+ *     gort_case name_case_send(name *, T const *), name_case_recv(name *, T *);           for gort_select
  */
 #ifdef __cplusplus
 #define GORT_PRIV_CAST(type, p)       static_cast<type>(static_cast<void *>(p))
@@ -213,15 +213,15 @@ template <typename R, typename... P, typename... A> int spawn(R (*f)(P...), A...
     {                                                                                                        \
         gort_chan_unref(name##_chan(ch));                                                                    \
     }                                                                                                        \
-    GORT_PRIV_INLINE int name##_send(name *ch, const T *value)                                               \
+    GORT_PRIV_INLINE int name##_send(name *ch, T const *value)                                               \
     {                                                                                                        \
         return gort_chan_send(name##_chan(ch), value);                                                       \
     }                                                                                                        \
-    GORT_PRIV_INLINE int name##_send_until(name *ch, const T *value, int64_t deadline)                       \
+    GORT_PRIV_INLINE int name##_send_until(name *ch, T const *value, int64_t deadline)                       \
     {                                                                                                        \
         return gort_chan_send_until(name##_chan(ch), value, deadline);                                       \
     }                                                                                                        \
-    GORT_PRIV_INLINE int name##_try_send(name *ch, const T *value)                                           \
+    GORT_PRIV_INLINE int name##_try_send(name *ch, T const *value)                                           \
     {                                                                                                        \
         return gort_chan_send_until(name##_chan(ch), value, GORT_TRY);                                       \
     }                                                                                                        \
@@ -249,7 +249,7 @@ template <typename R, typename... P, typename... A> int spawn(R (*f)(P...), A...
     {                                                                                                        \
         return gort_chan_cap(GORT_PRIV_CAST_CONST(gort_chan *, ch));                                         \
     }                                                                                                        \
-    GORT_PRIV_INLINE gort_case name##_case_send(name *ch, const T *value)                                    \
+    GORT_PRIV_INLINE gort_case name##_case_send(name *ch, T const *value)                                    \
     {                                                                                                        \
         return gort_priv_case_send(name##_chan(ch), value);                                                  \
     }                                                                                                        \

@@ -8,6 +8,8 @@
 #ifndef GORT_SRC_BASE_REF_H
 #define GORT_SRC_BASE_REF_H
 
+#include <stdbool.h>
+
 #include "base/atomic.h"
 
 struct gort__ref {
@@ -20,9 +22,15 @@ static inline void gort__ref_take(struct gort__ref *r)
     gort__add(&r->n, 1, RELAXED);
 }
 
+/* One less. True: that was the last, and the caller destroys it. */
+static inline bool gort__ref_give(struct gort__ref *r)
+{
+    return gort__sub(&r->n, 1, ACQ_REL) == 1; /* pairs with itself: the uses of the others come before */
+}
+
 static inline void gort__ref_drop(struct gort__ref *r)
 {
-    if (gort__sub(&r->n, 1, ACQ_REL) == 1) /* pairs with the other drops: their uses come before */
+    if (gort__ref_give(r))
         r->destroy(r);
 }
 

@@ -4,6 +4,7 @@
  * Threads: any; nothing here parks.
  */
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
@@ -105,6 +106,34 @@ static int unix_addr(const char *path, struct gort__addr *out)
     return 1;
 }
 
+/* The interface that a link-local address belongs to: its number or its name. 0: there is none of that name. */
+static uint32_t zone_of(const char *zone)
+{
+    uint64_t n = 0;
+    size_t len = strspn(zone, "0123456789");
+    if (!len || zone[len] || len > 10)
+        return if_nametoindex(zone);
+    for (size_t i = 0; i < len; i++)
+        n = n * 10 + (uint64_t)(zone[i] - '0');
+    return n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+/* "::1", "fe80::1%2", "fe80::1%eth0". False: it is none, perhaps a name. */
+static bool v6_of(const char *host, struct sockaddr_in6 *v6)
+{
+    char plain[INET6_ADDRSTRLEN];
+    size_t len = strcspn(host, "%");
+    if (len >= sizeof plain)
+        return false;
+    memcpy(plain, host, len);
+    plain[len] = '\0';
+    if (inet_pton(AF_INET6, plain, &v6->sin6_addr) != 1)
+        return false;
+    if (host[len])
+        v6->sin6_scope_id = zone_of(host + len + 1);
+    return !host[len] || v6->sin6_scope_id;
+}
+
 int gort__addr_numeric(const struct gort__net *net, const char *text, struct gort__addr *out)
 {
     char buf[300];
@@ -131,7 +160,7 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
     } else if (!*host ? net->family == AF_INET : false) {
         v4->sin_family = AF_INET; /* the any address */
         v4->sin_port = htons((uint16_t)number);
-    } else if (!*host || inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+    } else if (!*host || v6_of(host, v6)) {
         if (net->family == AF_INET)
             return -EAFNOSUPPORT;
         v6->sin6_family = AF_INET6;

@@ -263,6 +263,15 @@ static int dial_several(const struct dial *d, const struct gort__addr *addrs, in
     return fd;
 }
 
+/* Datagrams: nobody answers, so there is nothing to wait for and to be tried side by side. */
+static int dial_in_turn(const struct dial *d, const struct gort__addr *addrs, int n)
+{
+    int fd = dial_one(d, &addrs[0]), first = fd;
+    for (int i = 1; fd < 0 && i < n; i++)
+        fd = dial_one(d, &addrs[i]);
+    return fd < 0 ? first : fd;
+}
+
 int gort_dial_with(const gort_net_options *options, const char *name, const char *text, int64_t deadline)
 {
     static const gort_net_options defaults;
@@ -276,7 +285,7 @@ int gort_dial_with(const gort_net_options *options, const char *name, const char
     if (n < 0)
         return n;
     if (n == 1 || d.net.type != SOCK_STREAM)
-        return dial_one(&d, &addrs[0]);
+        return dial_in_turn(&d, addrs, n);
     return dial_several(&d, addrs, n);
 }
 

@@ -3,7 +3,9 @@
  * file.c - pipes, and copying a file to an fd inside the kernel.
  *
  * Why: sendfile reads from a disk and writes to a socket. The first may block whatever flags the socket has, so
- * it is always an announced blocking call, of at most a megabyte at a time, once the socket has room.
+ * it is always an announced blocking call, of at most a megabyte at a time, once the socket has room. On a socket without
+ * O_NONBLOCK the call would last until the peer has taken all of it, whatever deadline or close comes meanwhile: there the
+ * bytes pass through a buffer.
  * Threads: any.
  */
 #include <fcntl.h>
@@ -15,12 +17,35 @@
 
 #define PIECE ((size_t)1 << 20)
 
+/* Up to n bytes, as many as the socket takes at once. */
+static ssize_t copy_to_socket(struct gort__io *io, size_t n)
+{
+    char buf[4096];
+    size_t done = 0;
+    for (ssize_t got, put; done < n; done += (size_t)put) {
+        off_t at = io->offset ? *io->offset : lseek(io->from, 0, SEEK_CUR);
+        size_t part = n - done < sizeof buf ? n - done : sizeof buf;
+        put = got = at < 0 ? -errno : gort__io_result(pread(io->from, buf, part, at));
+        if (got > 0)
+            put = gort__io_result(send(io->fd, buf, (size_t)got, MSG_DONTWAIT | MSG_NOSIGNAL));
+        if (put <= 0)
+            return done ? (ssize_t)done : put;
+        if (io->offset)
+            *io->offset += put;
+        else
+            lseek(io->from, put, SEEK_CUR);
+    }
+    return (ssize_t)done;
+}
+
 static ssize_t call_sendfile(struct gort__io *io)
 {
+    size_t n = io->one.iov_len < PIECE ? io->one.iov_len : PIECE;
     if (!io->blocking)
         return gort__io_slow(io);
-    return gort__io_result(
-        sendfile(io->fd, io->from, io->offset, io->one.iov_len < PIECE ? io->one.iov_len : PIECE));
+    if ((io->kind & GORT__KIND_MASK) == GORT__KIND_SOCKET && !(io->kind & GORT__FD_NONBLOCK))
+        return copy_to_socket(io, n);
+    return gort__io_result(sendfile(io->fd, io->from, io->offset, n));
 }
 
 ssize_t gort_sendfile_until(int fd, int from, off_t *offset, size_t n, int64_t deadline)

@@ -56,6 +56,16 @@ static ssize_t call_read(struct gort__io *io)
     return read_nowait(io);
 }
 
+/* Reads nothing: only whether there is such an fd. Inside, because a close waits for whoever has a look at it. */
+static ssize_t read_nothing(struct gort__io *io)
+{
+    struct gort__m *m = gort__enter();
+    int err = gort__io_begin(io);
+    if (m)
+        gort__leave(m);
+    return err;
+}
+
 ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline)
 {
     struct gort__io io = {.name = "gort_read",
@@ -69,7 +79,7 @@ ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline)
                           .count = 1};
     io.iov = &io.one;
     if (GORT_UNLIKELY(n == 0))
-        return gort__io_begin(&io);
+        return read_nothing(&io);
     return gort__io_run(&io, false);
 }
 
@@ -112,7 +122,7 @@ ssize_t gort_readv_until(int fd, const struct iovec *iov, int count, int64_t dea
         return -EINVAL;
     for (int i = 0; i < count; i++)
         n += iov[i].iov_len;
-    return n == 0 ? gort__io_begin(&io) : gort__io_run(&io, false);
+    return n == 0 ? read_nothing(&io) : gort__io_run(&io, false);
 }
 
 ssize_t gort_readv(int fd, const struct iovec *iov, int count)

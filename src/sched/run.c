@@ -39,6 +39,8 @@ static struct {
     bool returned;
 } main_call; /* of the current run; owned by the keeper until main runs, then by main */
 
+static bool has_quit; /* the handler is ours */
+
 static void on_quit(int signo)
 {
     (void)signo;
@@ -394,6 +396,8 @@ static void teardown(struct gort__m *former)
         forget_fibers();
     gort__timer_forget();
     gort__poll_close();
+    if (has_quit) /* after that, which puts back what the program caught on top of it */
+        gort__os_signal_give_back(SIGQUIT, on_quit);
     void (*at_end)(void) = gort__load(&gort__run_at_end, ACQUIRE); /* pairs with whoever set it */
     if (at_end)
         at_end();
@@ -457,7 +461,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     main_call.arg = arg;
     main_call.returned = false;
     struct gort__m *former = gort__m_self();
-    bool quit = gort__os_signal_take(SIGQUIT, on_quit);
+    has_quit = gort__os_signal_take(SIGQUIT, on_quit);
     gort__overflow_init();
     err = start();
     if (!err) {
@@ -473,8 +477,6 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     send_away_plain();
     gort__census_print();
     gort__overflow_end();
-    if (quit)
-        gort__os_signal_give_back(SIGQUIT, on_quit);
     gort__preempt_end(left_running);
     gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
     teardown(former);

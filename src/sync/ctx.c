@@ -60,26 +60,34 @@ static gort_ctx *ctx_of(struct gort__scope *scope)
     return GORT_CONTAINER(scope, gort_ctx, scope);
 }
 
+static void leave_tree(gort_ctx *ctx)
+{
+    lock_tree();
+    if (ctx->prev)
+        ctx->prev->next = ctx->next;
+    else if (ctx->parent->child == ctx)
+        ctx->parent->child = ctx->next;
+    if (ctx->next)
+        ctx->next->prev = ctx->prev;
+    unlock_tree();
+}
+
+/* And the ancestors that only it kept: one after the other, there may be more of them than a stack has room for. */
 static void destroy(struct gort__ref *ref)
 {
     GORT_HOLD();
-    gort_ctx *ctx = ctx_of(GORT_CONTAINER(ref, struct gort__scope, ref)), *parent = ctx->parent;
-    if (ctx->timed)
-        gort__timer_del(&ctx->timer);
-    if (parent) {
-        lock_tree();
-        if (ctx->prev)
-            ctx->prev->next = ctx->next;
-        else if (parent->child == ctx)
-            parent->child = ctx->next;
-        if (ctx->next)
-            ctx->next->prev = ctx->prev;
-        unlock_tree();
+    gort_ctx *parent;
+    for (gort_ctx *ctx = ctx_of(GORT_CONTAINER(ref, struct gort__scope, ref)); ctx; ctx = parent) {
+        parent = ctx->parent;
+        if (ctx->timed)
+            gort__timer_del(&ctx->timer);
+        if (parent)
+            leave_tree(ctx);
+        gort_chan_unref(ctx->done);
+        gort__alloc_free(ctx, sizeof *ctx);
+        if (parent && !gort__ref_give(&parent->scope.ref))
+            return;
     }
-    gort_chan_unref(ctx->done);
-    gort__alloc_free(ctx, sizeof *ctx);
-    if (parent)
-        gort__ref_drop(&parent->scope.ref);
 }
 
 gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
@@ -137,14 +145,12 @@ static gort_ctx *next_below(gort_ctx *top, gort_ctx *ctx)
 static void cancel(struct gort__m *m, gort_ctx *top, int err)
 {
     struct gort__glist woken = {0};
-    int first = err_of(top); /* a deadline that has passed counts as the first */
+    int64_t now = gort__os_now();
     lock_tree();
-    if (!top->scope.err && first)
-        err = first;
     if (!top->scope.err)
         for (gort_ctx *ctx = top; ctx; ctx = next_below(top, ctx)) {
-            if (!ctx->scope.err)
-                gort__scope_cancel(&ctx->scope, err, &woken);
+            if (!ctx->scope.err) /* a deadline that has passed came first */
+                gort__scope_cancel(&ctx->scope, ctx->scope.deadline <= now ? -ETIMEDOUT : err, &woken);
             if (ctx->done)
                 gort__chan_close(ctx->done, &woken);
         }

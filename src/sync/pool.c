@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - a fixed number of workers behind a bounded queue, built on the public calls only.
+ * pool.c - a fixed number of workers behind a bounded queue, built on the public calls only, but for the words of a fatal error.
  *
  * Why: a channel is a bounded queue with waiting at both ends, and closing it lets the workers
  * finish what is in it. It shows what users can build themselves.
@@ -10,6 +10,8 @@
 
 #include <gort/group.h>
 #include <gort/run.h>
+
+#include "base/fatal.h"
 
 struct job {
     void (*fn)(void *);
@@ -68,6 +70,10 @@ int gort_pool_init(gort_pool *pool, int workers, size_t queue)
 int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64_t deadline)
 {
     struct job job = {fn, arg};
+    if (!fn)
+        gort__fatal("gort_pool_submit: NULL function");
+    if (!pool->gort_priv_jobs)
+        return -EPIPE; /* closed */
     return gort_chan_send_until(pool->gort_priv_jobs, &job, deadline);
 }
 

@@ -95,21 +95,60 @@ static int try_one(struct sel *s, size_t n, struct gort__rand *r, struct gort__w
     return done ? k : -1;
 }
 
+static void swap(uint16_t *a, uint16_t *b)
+{
+    uint16_t k = *a;
+    *a = *b;
+    *b = k;
+}
+
 /* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the first of
  * them that waits. */
-static void sort(struct sel *s, size_t n, struct gort__rand *r)
+static void sort_few(struct sel *s, size_t n, struct gort__rand *r)
 {
     for (size_t k = 0; k < n; k++) {
-        gort_case *c = &s->cases[k];
-        if (!c->ch)
+        gort_chan *ch = s->cases[k].ch;
+        if (!ch)
             continue;
-        uint32_t i = s->n++;
-        for (; i > 0 &&
-               (uintptr_t)chan_at(s, i - 1) + (chan_at(s, i - 1) == c->ch && (gort__rand_next(r) & 1)) >
-                   (uintptr_t)c->ch;
-             i--)
+        uint32_t i = s->n++, same = 0;
+        for (; i > 0 && (uintptr_t)chan_at(s, i - 1) > (uintptr_t)ch; i--)
             s->order[i] = s->order[i - 1];
         s->order[i] = (uint16_t)k;
+        while (same < i && chan_at(s, i - 1 - same) == ch)
+            same++;
+        if (same)
+            swap(&s->order[i], &s->order[i - gort__rand_below(r, same + 1)]);
+    }
+}
+
+/* The first n of order are a heap, the highest address on top, but for the one at `at`, which may be too low. */
+static void sift_down(struct sel *s, uint32_t at, uint32_t n)
+{
+    uint16_t k = s->order[at];
+    for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && (uintptr_t)chan_at(s, child + 1) > (uintptr_t)chan_at(s, child))
+            child++;
+        if ((uintptr_t)chan_at(s, child) <= (uintptr_t)s->cases[k].ch)
+            break;
+        s->order[at] = s->order[child];
+    }
+    s->order[at] = k;
+}
+
+/* The same for any number: what is shuffled first leaves equals in a random order, however they are sorted. */
+static void sort_many(struct sel *s, size_t n, struct gort__rand *r)
+{
+    for (size_t k = 0; k < n; k++)
+        if (s->cases[k].ch) {
+            uint32_t i = s->n++, other = gort__rand_below(r, s->n);
+            s->order[i] = s->order[other];
+            s->order[other] = (uint16_t)k;
+        }
+    for (uint32_t i = s->n / 2; i-- > 0;)
+        sift_down(s, i, s->n);
+    for (uint32_t i = s->n; i-- > 1;) {
+        swap(&s->order[0], &s->order[i]);
+        sift_down(s, 0, i);
     }
 }
 
@@ -186,7 +225,10 @@ static int run(struct sel *s, size_t n, int64_t deadline)
     struct gort__rand *r = m ? &m->rand : &outside;
     int index = try_one(s, n, r, &wake);
     if (index < 0) {
-        sort(s, n, r);
+        if (n <= ON_STACK)
+            sort_few(s, n, r);
+        else
+            sort_many(s, n, r);
         lock_all(s);
         index = try_all(s, r, &wake);
         if (index >= 0)

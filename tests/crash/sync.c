@@ -212,6 +212,12 @@ MISUSE(group_without_function, "gort_group_go: NULL function")
     return gort_group_init(&group, NULL) || gort_group_go(&group, NULL, NULL);
 }
 
+MISUSE(pool_without_function, "gort_pool_submit: NULL function")
+{
+    gort_pool pool;
+    return gort_pool_init(&pool, 1, 1) || gort_pool_submit(&pool, NULL, NULL);
+}
+
 /* --- waiting where nobody can wait --------------------------------------------------------------------- */
 
 TEST(recv_outside_of_runs, .crash = "fatal: gort_chan_recv: would wait, but no run is on")

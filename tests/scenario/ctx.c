@@ -155,6 +155,15 @@ TEST_GO(the_first_end_counts)
     gort_ctx_unref(late);
     gort_ctx_unref(early);
     gort_ctx_unref(child);
+    gort_ctx *parent = gort_ctx_new(NULL, GORT_FOREVER), *sibling = gort_ctx_new(parent, GORT_FOREVER);
+    late = gort_ctx_new(parent, gort_now() - 1);
+    gort_ctx_cancel(parent, 0); /* comes too late for one of its children */
+    CHECK_EQ(gort_ctx_err(late), -ETIMEDOUT);
+    CHECK_EQ(gort_ctx_err(sibling), -ECANCELED);
+    CHECK(is_done(late) && is_done(sibling));
+    gort_ctx_unref(late);
+    gort_ctx_unref(sibling);
+    gort_ctx_unref(parent);
 }
 
 TEST_GO(a_deadline_ends_the_waits_under_it, .procs = "1,2,4,64", .fuzz = true)
@@ -449,6 +458,31 @@ TEST_GO(thirty_layers, .procs = "1,2,4,64", .fuzz = true)
         for (int i = 0; i < 30; i++)
             gort_ctx_unref(layer[round % 3 ? i : 29 - i]);
     }
+}
+
+static void make_and_drop_a_chain(void *wg)
+{
+    gort_ctx *top = gort_ctx_new(NULL, GORT_FOREVER), *last = gort_ctx_ref(top);
+    for (int i = 0; i < 100000; i++) {
+        gort_ctx *next = gort_ctx_new(last, GORT_FOREVER);
+        CHECK(next);
+        gort_ctx_unref(last); /* its child keeps it */
+        last = next;
+    }
+    gort_ctx_cancel(top, -EIO);
+    gort_ctx_unref(top);
+    CHECK_EQ(gort_ctx_err(last), -EIO);
+    gort_ctx_unref(last); /* all of them, on a stack of 64 KiB */
+    gort_wg_done(wg);
+}
+
+TEST_GO(a_chain_of_a_hundred_thousand)
+{
+    gort_wg wg = {0};
+    gort_attr attr = {.stack_size = 64 << 10};
+    gort_wg_add(&wg, 1);
+    CHECK_EQ(gort_go_with(&attr, make_and_drop_a_chain, &wg), 0);
+    gort_wg_wait(&wg);
 }
 
 TEST_GO(done_in_a_select, .procs = "1,2,4,64", .fuzz = true)

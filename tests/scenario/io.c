@@ -302,6 +302,44 @@ TEST_GO(sendfile_to_a_socket, .procs = "1,2")
     free(all);
 }
 
+static void send_until_closed(int fd, int from)
+{
+    off_t at = 0;
+    ssize_t n = gort_sendfile(fd, from, &at, 8 << 20);
+    CHECK(n == -EBADF || (n >= 0 && n < 8 << 20));
+    atomic_fetch_add(&woken, 1);
+}
+
+/* Whatever flags the socket has: a deadline, a context and a close end the wait for a peer that does not read. */
+TEST_GO(sendfile_to_a_peer_that_does_not_read, .procs = "1,2")
+{
+    int ends[2], fd = temporary();
+    size_t size = 8 << 20;
+    CHECK_EQ(ftruncate(fd, (off_t)size), 0);
+    for (int blocking = 0; blocking < 2; blocking++) {
+        off_t at = 0;
+        atomic_store(&woken, 0);
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0, ends),
+                 0);
+        CHECK_EQ(lseek(fd, 100, SEEK_SET), 100);
+        ssize_t n = gort_sendfile_until(ends[0], fd, NULL, size, gort_in(20 * GORT_MS));
+        CHECK(n > 0 && (size_t)n < size);
+        CHECK_EQ(lseek(fd, 0, SEEK_CUR), 100 + n);
+        CHECK_EQ(gort_sendfile_until(ends[0], fd, &at, size, GORT_TRY), -EAGAIN);
+        CHECK_EQ(at, 0);
+        gort_ctx *ctx = gort_ctx_new(NULL, gort_in(20 * GORT_MS)), *former = gort_ctx_use(ctx);
+        CHECK_EQ(gort_sendfile(ends[0], fd, &at, size), -ETIMEDOUT);
+        gort_ctx_use(former);
+        gort_ctx_unref(ctx);
+        CHECK_EQ(GORT_GO(send_until_closed, ends[0], fd), 0);
+        await_waiting("", 1);
+        CHECK_EQ(gort_close(ends[0]), 0);
+        await(&woken, 1);
+        CHECK_EQ(gort_close(ends[1]), 0);
+    }
+    CHECK_EQ(gort_close(fd), 0);
+}
+
 /* --- gort_wait_fd ----------------------------------------------------------------------------- */
 
 TEST_GO(waiting_for_readiness, .procs = "1,2")

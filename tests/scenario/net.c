@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
+#include <net/if.h>
+
 #include "netting.h"
 
 /* --- echo ------------------------------------------------------------------------------------- */
@@ -510,6 +512,23 @@ TEST_GO(texts_of_addresses)
     }
     CHECK_EQ(gort_addr_text((struct sockaddr *)&any, sizeof(struct sockaddr_in6), text, 5), -ENOBUFS);
     CHECK_EQ(gort_addr_parse("tcp", "localhost:1", &any), -EINVAL);
+    struct if_nameindex *links = if_nameindex(); /* the one of a link-local address has a number and a name */
+    CHECK(links && links[0].if_index);
+    for (int i = 0; i < 2; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "[fe80::1%%%u]:7", links[0].if_index);
+        snprintf(text, sizeof text, "[fe80::1%%%s]:7", links[0].if_name);
+        int len = gort_addr_parse("udp6", i ? text : wanted, &any);
+        CHECK_MSG(len == sizeof(struct sockaddr_in6), "%s: %d", i ? text : wanted, len);
+        CHECK_EQ(gort_addr_text((struct sockaddr *)&any, (socklen_t)len, text, sizeof text), strlen(wanted));
+        CHECK_STR(text, wanted);
+    }
+    if_freenameindex(links);
+    static const char *const none[] = {"[fe80::1%]:7",  "[fe80::1%no-such-one]:7",
+                                       "[fe80::1%0]:7", "[fe80::1%4294967296]:7",
+                                       "[fe80%1]:7",    "127.0.0.1%1:7"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK_MSG(gort_addr_parse("tcp", none[i], &any) == -EINVAL, "%s", none[i]);
     CHECK_EQ(gort_addr_parse("unix", "", &any), -EINVAL);
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';

@@ -228,3 +228,38 @@ TEST_GO(no_fd_is_inherited)
         CHECK_GE(found, 1);
     close_pair(ends);
 }
+
+static atomic_int shown = -1;
+static atomic_bool enough;
+
+static void look_at_new_fds(int end)
+{
+    char byte;
+    while (!atomic_load(&enough)) {
+        int fd = fcntl(end, F_DUPFD_CLOEXEC, 0);
+        CHECK_EQ(gort_fd_forget(fd), 0); /* so that the next call learns what it is */
+        atomic_store(&shown, fd);
+        ssize_t n = gort_read(fd, &byte, 0);
+        CHECK(n == 0 || n == -EBADF);
+        fd = atomic_exchange(&shown, -1);
+        if (fd >= 0)
+            CHECK_EQ(gort_close(fd), 0);
+    }
+}
+
+/* A read of nothing may be preempted, but not where a close would wait for it. */
+TEST_GO(close_against_reading_nothing, .procs = "1,2", .timeout = 30)
+{
+    int ends[2];
+    tcp_pair(ends); /* to learn what a socket is takes longest */
+    CHECK_EQ(GORT_GO(look_at_new_fds, ends[0]), 0);
+    for (int64_t until = gort_in(2 * GORT_SEC); gort_now() < until;) {
+        int fd = atomic_exchange(&shown, -1);
+        if (fd >= 0)
+            CHECK_EQ(gort_close(fd), 0);
+        CHECK_EQ(gort_sleep(100 * GORT_US), 0);
+    }
+    atomic_store(&enough, true);
+    settle();
+    close_pair(ends);
+}

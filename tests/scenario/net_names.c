@@ -3,7 +3,7 @@
  * net_names.c - a name server that does not answer, and names with several addresses.
  *
  * The process gets a network and a file system of its own, in which a thread of the test is the name server, on port 53
- * of 127.0.0.1, and resolv.conf names it. It is silent for all names but those that begin with "known", which is
+ * of 127.0.0.1, and resolv.conf names it; both.test is in the hosts file, with an address of either family. It is silent for all names but those that begin with "known", which is
  * 127.0.0.1, and "several", which is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
  */
 #include <arpa/inet.h>
@@ -42,10 +42,16 @@ static void world_of_our_own(void)
     }
     if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0)
         SKIP("no mounts here");
-    snprintf(path, sizeof path, "/tmp/gort-resolv-%d", (int)getpid());
-    write_file(path, "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n");
-    bool mounted = mount(path, "/etc/resolv.conf", "none", MS_BIND, NULL) == 0;
-    unlink(path);
+    static const char *const files[2][2] = {
+        {"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n"},
+        {"/etc/hosts", "127.0.0.1 localhost both.test\n::1 both.test\n"}};
+    bool mounted = true;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/tmp/gort-names-%d-%d", (int)getpid(), i);
+        write_file(path, files[i][1]);
+        mounted &= mount(path, files[i][0], "none", MS_BIND, NULL) == 0;
+        unlink(path);
+    }
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (!mounted || fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) != 0)
@@ -238,4 +244,34 @@ static int dial_the_one_that_answers(void *unused)
 TEST(names_with_several_addresses, .procs = "1,2,4", .fuzz = true)
 {
     with_name_server(dial_the_one_that_answers);
+}
+
+/* Datagrams too: where the first address cannot be used, the next one is. */
+static int dial_from_either_family(void *unused)
+{
+    static const char *const locals[] = {"127.0.0.1:0", "[::1]:0"}, *const nets[] = {"udp", "tcp"};
+    char text[64];
+    struct sockaddr_storage found[4];
+    int n = gort_resolve("both.test", "53", found, 4);
+    if (n != 2)
+        SKIP("no IPv6 here");
+    for (int i = 0; i < 4; i++) {
+        int server = gort_listen(nets[i / 2], locals[i % 2]), port = 0;
+        CHECK_GT(gort_local_addr(server, text, sizeof text), 0);
+        CHECK_EQ(sscanf(strrchr(text, ':'), ":%d", &port), 1);
+        snprintf(text, sizeof text, "both.test:%d", port);
+        gort_net_options from = {.local = locals[i % 2]};
+        int fd = gort_dial_with(&from, nets[i / 2], text, soon());
+        CHECK_MSG(fd >= 0, "%s from %s: %s", nets[i / 2], locals[i % 2], gort_strerror(fd));
+        CHECK_EQ(gort_close(fd), 0);
+        CHECK_EQ(gort_close(server), 0);
+    }
+    while (gort_count() > 1)
+        gort_yield();
+    return unused != NULL;
+}
+
+TEST(a_name_of_both_families, .procs = "1,2")
+{
+    with_name_server(dial_from_either_family);
 }

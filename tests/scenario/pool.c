@@ -85,6 +85,7 @@ TEST_GO(close_finishes_what_is_in_the_queue, .procs = "1,2,4,64", .fuzz = true)
     for (int i = 0; i < 5; i++)
         CHECK_EQ(gort_chan_send_until(gate, NULL, soon()), 0);
     await(&counter, 105);
+    CHECK_EQ(gort_pool_submit(&pool, wait_at_gate, NULL), -EPIPE); /* and so it remains */
     settle();
     gort_chan_unref(gate);
 }
@@ -218,4 +219,5 @@ TEST(refusals)
     CHECK_EQ(gort_pool_init(&pool, 0, 1), -EINVAL);
     CHECK_EQ(gort_pool_init(&pool, -3, 1), -EINVAL);
     CHECK_EQ(gort_pool_init(&pool, 2, 1), -ESRCH); /* no run is on */
+    CHECK_EQ(gort_pool_submit(&pool, wait_at_gate, NULL), -EPIPE);
 }

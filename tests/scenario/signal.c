@@ -92,6 +92,35 @@ TEST(dispositions_come_back)
     gort_chan_unref(ch);
 }
 
+static const int taken[] = {SIGQUIT, SIGPIPE, SIGURG};
+
+static int catch_all_of_ours(void *ch)
+{
+    for (int i = 0; i < 3; i++) {
+        int signo = 0;
+        CHECK_EQ(gort_signal_notify(ch, taken[i]), 0);
+        CHECK_EQ(raise(taken[i]), 0);
+        CHECK_EQ(gort_chan_recv_until(ch, &signo, soon()), 1);
+        CHECK_EQ(signo, taken[i]);
+    }
+    return 0;
+}
+
+/* Also when the signal is one that gort itself has a handler for during a run. */
+TEST(defaults_come_back_where_gort_had_its_own)
+{
+    gort_chan *ch = gort_chan_new(sizeof(int), 1);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(gort_run(catch_all_of_ours, ch), 0);
+        for (int k = 0; k < 3; k++) {
+            struct sigaction now;
+            CHECK_EQ(sigaction(taken[k], NULL, &now), 0);
+            CHECK(now.sa_handler == SIG_DFL);
+        }
+    }
+    gort_chan_unref(ch);
+}
+
 /* After stop the default is back: the signal kills, with the right status. */
 static int stop_and_die(void *unused)
 {
