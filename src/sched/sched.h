@@ -179,6 +179,7 @@ struct gort__p {
     int id GORT_ALIGNED_LINE;
     uint32_t turn;            /* counts down to the next fair pick (schedule.c) */
     bool ring_first;          /* whose turn it is then */
+    bool held_first;          /* the last one that it ran in a hurry was held (find.c) */
     bool after_stop;          /* whoever had it was stopped in the middle of user code (find.c) */
     uint32_t slice;           /* counts picks that started a new time slice; atomic, written by the owner */
     uint64_t next_id, end_id; /* goroutine numbers to give out */
