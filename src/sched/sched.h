@@ -87,6 +87,8 @@ struct gort__m {
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
     struct gort__g
         *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
+    struct gort__os_thrown
+        *thrown;            /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
     struct gort__g *handed; /* a picked G that g0 must see to: bound, or without a stack */
 
@@ -317,6 +319,12 @@ static inline bool gort__m_wanted(const struct gort__m *m)
 static inline void gort__p_new_slice(struct gort__p *p)
 {
     gort__store(&p->slice, p->slice + 1, RELAXED);
+}
+
+static inline void gort__thrown_set(struct gort__m *m, void *caught, unsigned int uncaught)
+{
+    m->thrown->caught = caught;
+    m->thrown->uncaught = uncaught;
 }
 
 static inline void gort__p_count_switch(struct gort__p *p)
