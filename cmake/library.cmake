@@ -48,6 +48,8 @@ add_library(gort SHARED $<TARGET_OBJECTS:gort_objects>)
 add_library(gort_static STATIC $<TARGET_OBJECTS:gort_objects>)
 set_target_properties(gort PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${map}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# dlclose must not unmap it: threads that a run left behind come back to it, the ends of threads and forks call it.
+target_link_options(gort PRIVATE LINKER:-z,nodelete)
 # Undefined symbols are an error when the library is linked, not when it is used; the sanitizers' runtimes
 # are in the executable only, so clang cannot have that there.
 target_link_options(gort PRIVATE LINKER:--version-script=${map} ${GORT_LINK_OPTIONS})

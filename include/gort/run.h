@@ -25,7 +25,7 @@ typedef struct gort_config {
 /* How one goroutine is started. All zero means default. */
 typedef struct gort_attr {
     const char *name;      /* shown in dumps; copied, up to 31 bytes */
-    size_t stack_size;     /* rounded up, to 16 KiB at least; 0: the run's default; over 1 GiB: -EINVAL */
+    size_t stack_size;     /* rounded up, to 64 KiB at least; 0: the run's default; over 1 GiB: -EINVAL */
     uintptr_t reserved[6]; /* zero */
 } gort_attr;
 

@@ -25,6 +25,8 @@
 #endif
 #if GORT_TSAN
 #include <sanitizer/tsan_interface.h>
+void AnnotateBenignRaceSized(const char *file, int line, const volatile void *mem, size_t size,
+                             const char *why);
 #endif
 #if GORT_ASAN || GORT_TSAN
 #define gort__asan GORT_ASAN

@@ -74,6 +74,14 @@ void gort__os_thread_precise(
     void);                       /* the calling thread's sleeps end when they should, not some 50 us later */
 int gort__os_thread_total(void); /* how many threads the process has; 0: unknown. Reads a file */
 int *gort__os_errno(void);       /* the calling thread's errno; asked anew at each call */
+/* What the runtime of C++ keeps for a thread (its ABI calls it __cxa_eh_globals): exceptions in catch blocks that are not left
+ * yet, and how many are on their way to one. */
+struct gort__os_thrown {
+    void *caught;
+    unsigned int uncaught;
+};
+struct gort__os_thrown *gort__os_thrown(
+    void); /* the calling thread's; NULL: there is no C++ in this program */
 /* Calls fn(arg) when the calling thread ends. arg NULL takes it back. 0 or -errno. */
 int gort__os_at_thread_end(void (*fn)(void *), void *arg);
 /* Calls fn in the child of every fork from now on. 0 or -errno; call it once. */

@@ -156,6 +156,8 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
+    if (GORT_UNLIKELY(m->thrown != NULL)) /* by gort_exit in a catch block */
+        gort__thrown_set(m, NULL, 0);
     gort__store(&m->g, next, RELAXED);
     gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
     gort__g_set(next, GORT_G_RUNNING);

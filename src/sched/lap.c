@@ -23,11 +23,9 @@ void gort__lap_end(struct gort__m *m)
     struct gort__p *p = m->p;
     int64_t cpu;
     uint64_t waits;
-    if (!p)
-        return;
     gort__os_thread_usage(&cpu, &waits);
     int64_t used = cpu - m->lap_from;
-    bool pure = m->lap_p == p && m->lap_switches == p->switches && m->lap_waits == waits;
+    bool pure = p && m->lap_p == p && m->lap_switches == p->switches && m->lap_waits == waits;
     gort__store(&m->lap_pure, pure ? m->lap_pure + used : 0, RELAXED);
     m->lap_from = cpu;
     if (used > 0)

@@ -328,6 +328,7 @@ void gort__m_main(void *arg)
     m->stack_hi = __builtin_frame_address(0);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
+    m->thrown = gort__os_thrown();
     gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->old_altstack);
     gort__san_thread(m);
     gort__store(&m->inside, 1, RELAXED);

@@ -196,10 +196,12 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
                 gort__m_found_p_locked(m);
             } else {
                 queued = m->waiting = true;
-                if (m->in_handler) /* in the middle of user code, as if preempted: it can take a P for a spare */
-                    held_put_locked(g, m->delicate || s->hurry);
-                else
+                if (m->in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
+                    m->fronted = (m->delicate || s->hurry) && !m->fronted; /* as in gort__p_preempt */
+                    held_put_locked(g, m->fronted);
+                } else {
                     gort__queue_put_locked(g);
+                }
                 gort__m_found_p_locked(m); /* the queue keeps the run alive now */
             }
         }
@@ -269,7 +271,11 @@ void gort__p_regain(struct gort__m *m)
     m->tied = tied;
     if (!again)
         gort__g_set(g, GORT_G_RUNNABLE);
+    if (m->in_handler) /* it is held now, and what it has computed counts */
+        gort__lap_end(m);
     resume(m, g, tied);
+    if (m->in_handler)
+        gort__lap_begin(m);
     m->regaining = false;
 }
 

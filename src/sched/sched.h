@@ -87,6 +87,8 @@ struct gort__m {
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
     struct gort__g
         *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
+    struct gort__os_thrown
+        *thrown;            /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
     struct gort__g *handed; /* a picked G that g0 must see to: bound, or without a stack */
 
@@ -180,6 +182,7 @@ struct gort__p {
     int id GORT_ALIGNED_LINE;
     uint32_t turn;            /* counts down to the next fair pick (schedule.c) */
     bool ring_first;          /* whose turn it is then */
+    bool held_first;          /* the last one that it ran in a hurry was held (find.c) */
     bool after_stop;          /* whoever had it was stopped in the middle of user code (find.c) */
     uint32_t slice;           /* counts picks that started a new time slice; atomic, written by the owner */
     uint64_t next_id, end_id; /* goroutine numbers to give out */
@@ -318,6 +321,12 @@ static inline bool gort__m_wanted(const struct gort__m *m)
 static inline void gort__p_new_slice(struct gort__p *p)
 {
     gort__store(&p->slice, p->slice + 1, RELAXED);
+}
+
+static inline void gort__thrown_set(struct gort__m *m, void *caught, unsigned int uncaught)
+{
+    m->thrown->caught = caught;
+    m->thrown->uncaught = uncaught;
 }
 
 static inline void gort__p_count_switch(struct gort__p *p)

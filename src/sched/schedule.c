@@ -149,12 +149,37 @@ struct gort__m *gort__switch_finish(void)
     return arrive();
 }
 
+/* Whoever stops is in a catch block, or its destructors run because of an exception. */
+static inline bool has_thrown(const struct gort__m *m)
+{
+    return m->thrown && (m->thrown->caught || m->thrown->uncaught);
+}
+
+/*
+ * C++ keeps those in thread-local data: the next goroutine would take them for its own, and this one may go on on another
+ * thread. So they wait on its stack. Who starts or goes on finds none there, because everybody leaves none; commit
+ * functions, which run before they are put back, throw nothing.
+ */
+static GORT_NOINLINE struct gort__m *switch_throwing(struct gort__m *m, struct gort__g *from,
+                                                     struct gort__g *to)
+{
+    void *caught =
+        m->thrown->caught; /* one by one: a copy of both is a call of memcpy, which TSan looks at */
+    unsigned int uncaught = m->thrown->uncaught;
+    gort__thrown_set(m, NULL, 0);
+    m = gort__switch_to(m, from, to);
+    gort__thrown_set(m, caught, uncaught);
+    return m;
+}
+
 static inline __attribute__((always_inline)) struct gort__m *switch_to(struct gort__m *m,
                                                                        struct gort__g *from,
                                                                        struct gort__g *to)
 {
     gort__check(to == &m->g0 || (m->p && gort__load(&m->p->m, RELAXED) == m));
     gort__check(!(to->flags & GORT_G_BOUND) || to->bound_m == m);
+    if (GORT_UNLIKELY(has_thrown(m)))
+        return switch_throwing(m, from, to);
     from->err = *m->err;
     m->prev = from;
     gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury */

@@ -212,7 +212,7 @@ int64_t gort__shrink(int64_t now)
     }
     if (gort__load(&asleep, RELAXED))
         return INT64_MAX;
-    if (job.due == INT64_MAX) { /* stirred */
+    if (job.due == INT64_MAX) { /* stirred: a few ticks, else it would fall asleep before the first one */
         job.due = now + TICK;
         job.quiet = 0;
     }

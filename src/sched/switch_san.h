@@ -123,6 +123,8 @@ GORT_SAN_INLINE void gort__san_thread(struct gort__m *m)
     }
 #else
     m->g0.sanitizer = __tsan_get_current_fiber();
+    /* Goroutines that run on this thread one after the other all use its errno, and nothing orders them: no race. */
+    AnnotateBenignRaceSized(__FILE__, __LINE__, m->err, sizeof *m->err, "errno");
     if (GORT_TSAN_EDGES && !m->tsan_blank)
         m->tsan_blank = __tsan_create_fiber(0);
 #endif

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// go.cc - GORT_GO from C++: arguments arrive with their signs and types; captureless lambdas are functions.
+// go.cc - GORT_GO from C++: arguments arrive with their signs and types; captureless lambdas are functions; exceptions.
 // (What must not compile is in tests/compile.)
 #include <gort.h>
 
 #include <atomic>
 #include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
 
 #include "test.h"
 
@@ -85,6 +88,85 @@ TEST_GO(copies_arrive)
     std::memset(&j, 0xee, sizeof j);
     while (ran < 1)
         gort_yield();
+}
+
+// C++ keeps exceptions that are being handled in thread-local data; but a goroutine may wait in a catch block, or in a destructor that
+// runs because of one, and go on on another thread.
+struct slow_guard {
+    int *uncaught;
+    ~slow_guard()
+    {
+        gort_yield();
+        *uncaught = std::uncaught_exceptions();
+        gort_yield();
+    }
+};
+
+static void handler(int n)
+{
+    for (int i = 0; i < 100; i++) {
+        int uncaught = -1;
+        try {
+            slow_guard g{&uncaught};
+            throw n;
+        } catch (int first) {
+            gort_yield();
+            CHECK_EQ(first, n);
+            CHECK_EQ(uncaught, 1);
+            CHECK_EQ(std::uncaught_exceptions(), 0);
+            try {
+                throw std::runtime_error(std::to_string(n));
+            } catch (std::exception &second) {
+                gort_sleep(n % 3 * GORT_US);
+                CHECK_EQ(std::stoi(second.what()), n);
+            }
+            try {
+                gort_yield();
+                throw; // the first one
+            } catch (int again) {
+                CHECK_EQ(again, n);
+            }
+        }
+        CHECK(!std::current_exception());
+    }
+    ran++;
+}
+
+static std::atomic<int> left;
+static std::exception_ptr lost[20]; // gort_exit runs no destructors: else the leak checker finds them
+
+static void leave_in_a_catch_block()
+{
+    try {
+        throw 1;
+    } catch (int) {
+        lost[left++] = std::current_exception();
+        gort_exit();
+    }
+}
+
+static void find_no_exception()
+{
+    CHECK(!std::current_exception());
+    ran++;
+}
+
+TEST_GO(catch_blocks_may_wait, 0, "1,2,4")
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(GORT_GO(handler, i), 0);
+    while (gort_count() > 1)
+        gort_yield();
+    CHECK_EQ(ran.load(), 20);
+}
+
+TEST_GO(an_exception_ends_with_its_goroutine, 0, "1,2")
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(i % 2 ? GORT_GO(leave_in_a_catch_block) : GORT_GO(find_no_exception), 0);
+    while (gort_count() > 1)
+        gort_yield();
+    CHECK_EQ(ran.load(), 10);
 }
 
 // Exceptions and destructors stay within their goroutine, with yields around them.

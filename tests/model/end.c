@@ -84,6 +84,10 @@ int *gort__os_errno(void)
 {
     return __errno_location();
 }
+struct gort__os_thrown *gort__os_thrown(void)
+{
+    return NULL;
+}
 /* Their records stay with the thread. */
 void gort__chunk_drop(struct gort__chunk *c)
 {

@@ -39,6 +39,7 @@
 #pragma weak gort__os_thread_id
 #pragma weak gort__os_thread_stack
 #pragma weak gort__os_thread_yield
+#pragma weak gort__os_thrown
 #pragma weak gort__os_vm_guard
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop

@@ -43,6 +43,7 @@ static void *home_get(void);
 #pragma weak gort__os_thread_precise
 #pragma weak gort__os_thread_start
 #pragma weak gort__os_thread_stack
+#pragma weak gort__os_thrown
 #pragma weak gort__os_vm_guard
 #pragma weak gort__poll_kick
 #pragma weak gort__queue_put_and_wake

@@ -312,10 +312,33 @@ static void network(void)
     gort_close(listener);
 }
 
+/* All goroutines of a thread use its errno, one after the other. */
+static void convert(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        errno = 0;
+        sink((int)strtol("17", NULL, 10));
+        CHECK(errno == 0);
+        errno = i + 1;
+        gort_yield();
+        CHECK(errno == i + 1);
+    }
+}
+
+static void errnos(void)
+{
+    gort_wg wg = {0};
+    for (int i = 0; i < MANY; i++)
+        CHECK(gort_wg_go(&wg, convert, NULL) == 0);
+    CHECK(gort_wg_wait(&wg) == 0);
+}
+
 static int start(void *arg)
 {
     (void)arg;
     stacks();
+    errnos();
     held_blocks();
     talk(0);
     talk(4);

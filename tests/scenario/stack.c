@@ -267,6 +267,21 @@ TEST_GO(parked_ones_give_back_after_a_burst, .procs = "1,2")
     finish(PARKED);
 }
 
+/* Nothing happens for so long that nobody looks any more: who goes deep after that is seen, too. */
+TEST_GO(parked_ones_give_back_after_a_rest, .procs = "1,2")
+{
+    no_counting();
+    CHECK_EQ(gort_sleep(1500 * GORT_MS), 0);
+    start(PARKED, 0);
+    long floor = test_rss_kb();
+    finish(PARKED);
+    start(PARKED, 200 * KIB);
+    long high = status_kb("VmHWM"); /* some of it may be gone already */
+    CHECK_GT(high, floor + PARKED * 50);
+    wait_for_rss(floor + (high - floor) / 10);
+    finish(PARKED);
+}
+
 TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
 {
     no_counting();

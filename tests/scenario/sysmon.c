@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon.c - the monitor thread costs little when there is little to watch, and sees what it must without an fd.
+ * sysmon.c - the monitor thread costs little when there is little to watch, sees what it must without an fd, and takes Ps from
+ * sleepers without starving anybody.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -61,6 +62,51 @@ TEST_GO(it_sleeps_while_all_do, .procs = "1,2")
         sleeps = sleeps_of_the_monitor() - before;
         CHECK_MSG(gort_now() < until, "%ld times in 300 ms", sleeps);
     } while (before < 0 || sleeps >= 20);
+}
+
+/* --- many that compute a little and sleep a little ----------------------------------------------------------- */
+
+static atomic_bool stop;
+static atomic_long begun;
+
+static void compute_and_sleep(void *unused)
+{
+    struct timespec t;
+    (void)unused;
+    while (!atomic_load(&stop)) {
+        for (int64_t from = -1, now = 0; now - from < 300 * GORT_US; from = from < 0 ? now : from) {
+            clock_gettime(CLOCK_MONOTONIC, &t);
+            now = t.tv_sec * GORT_SEC + t.tv_nsec;
+        }
+        usleep(500);
+    }
+}
+
+static void begin(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&begun, 1);
+}
+
+/* Ps are lost to sleepers all the time, and those who came back are held: they must not go before all others for ever. */
+TEST_GO(sleepers_that_compute_starve_nobody, .procs = "1,2")
+{
+    enum { N = 32, NEW = 3 };
+    if (test_under_emulator() || test_under_valgrind())
+        SKIP("threads do not run at the same time, or too slowly, here");
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(gort_go(compute_and_sleep, NULL), 0);
+    int64_t from = gort_now();
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+    int64_t woken = gort_now();
+    for (int i = 0; i < NEW; i++)
+        CHECK_EQ(gort_go(begin, NULL), 0);
+    for (int64_t until = soon(); atomic_load(&begun) < NEW; gort_sleep(GORT_MS))
+        CHECK_MSG(gort_now() < until, "new goroutines do not start");
+    test_log("a hundred sleeps took %ld ms, new ones began after %ld ms", (long)((woken - from) / GORT_MS),
+             (long)((gort_now() - woken) / GORT_MS));
+    atomic_store(&stop, true);
 }
 
 /* --- without an fd to look at threads with ------------------------------------------------------------------ */

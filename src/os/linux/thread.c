@@ -134,6 +134,13 @@ GORT_NOINLINE int *gort__os_errno(void)
     return &errno;
 }
 
+__attribute__((weak)) struct gort__os_thrown *__cxa_get_globals(void);
+
+struct gort__os_thrown *gort__os_thrown(void)
+{
+    return __cxa_get_globals ? __cxa_get_globals() : NULL;
+}
+
 enum { NO_KEY, MAKING_KEY, HAS_KEY };
 
 static struct {
