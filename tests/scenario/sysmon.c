@@ -194,7 +194,7 @@ static bool alone(void *before)
 /* The threads of this process, once those that have been joined are gone: the kernel counts them a moment longer. */
 static int threads_left(void)
 {
-    int most = test_under_sanitizer() ? 2 : 1;
+    int most = test_under_sanitizer() || test_under_emulator() ? 2 : 1;
     CHECK(test_eventually(alone, &most, 30));
     int least = test_thread_count();
     for (int i = 0; i < 50; i++) {
