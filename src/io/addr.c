@@ -174,6 +174,16 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
     return 1;
 }
 
+struct gort__addr gort__addr_any_v4(const struct gort__addr *any6)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&any6->any;
+    struct gort__addr any4 = {.len = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&any4.any;
+    v4->sin_family = AF_INET;
+    v4->sin_port = v6->sin6_port;
+    return any4;
+}
+
 int gort_addr_parse(const char *name, const char *text, struct sockaddr_storage *out)
 {
     struct gort__net net;

@@ -284,6 +284,12 @@ int gort_dial_with(const gort_net_options *options, const char *name, const char
     int n = gort__addr_find(&d.net, text, addrs, GORT__ADDRS, deadline);
     if (n < 0)
         return n;
+    if (n == 1 && d.net.family == AF_UNSPEC &&
+        *text == ':') { /* this machine, whichever family somebody listens with */
+        addrs[1] = addrs[0];
+        addrs[0] = gort__addr_any_v4(&addrs[1]);
+        n = 2;
+    }
     if (n == 1 || d.net.type != SOCK_STREAM)
         return dial_in_turn(&d, addrs, n);
     return dial_several(&d, addrs, n);

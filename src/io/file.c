@@ -17,7 +17,7 @@
 
 #define PIECE ((size_t)1 << 20)
 
-/* Up to n bytes, as many as the socket takes at once. */
+/* Up to n bytes, as many as the socket takes at once. Reading may last, and the socket's number may have another file by then. */
 static ssize_t copy_to_socket(struct gort__io *io, size_t n)
 {
     char buf[4096];
@@ -26,7 +26,9 @@ static ssize_t copy_to_socket(struct gort__io *io, size_t n)
         off_t at = io->offset ? *io->offset : lseek(io->from, 0, SEEK_CUR);
         size_t part = n - done < sizeof buf ? n - done : sizeof buf;
         put = got = at < 0 ? -errno : gort__io_result(pread(io->from, buf, part, at));
-        if (got > 0)
+        if (got > 0 && gort__fd_generation(io->f) != io->generation)
+            put = -EBADF;
+        else if (got > 0)
             put = gort__io_result(send(io->fd, buf, (size_t)got, MSG_DONTWAIT | MSG_NOSIGNAL));
         if (put <= 0)
             return done ? (ssize_t)done : put;

@@ -114,18 +114,6 @@ static int listen_at(const struct gort__net *net, const struct gort__addr *addr,
     return fd;
 }
 
-/* Without IPv6, "any address" is that of IPv4. */
-static int listen_at_any_v4(const struct gort__net *net, const struct gort__addr *any6,
-                            const gort_net_options *o)
-{
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&any6->any;
-    struct gort__addr any4 = {.len = sizeof(struct sockaddr_in)};
-    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&any4.any;
-    v4->sin_family = AF_INET;
-    v4->sin_port = v6->sin6_port;
-    return listen_at(net, &any4, o);
-}
-
 int gort_listen_with(const gort_net_options *options, const char *name, const char *text, int64_t deadline)
 {
     static const gort_net_options defaults;
@@ -140,8 +128,10 @@ int gort_listen_with(const gort_net_options *options, const char *name, const ch
         return n;
     for (int i = 0; i < n; i++) {
         fd = listen_at(&net, &addrs[i], o);
-        if (fd == -EAFNOSUPPORT && net.family == AF_UNSPEC && *text == ':')
-            fd = listen_at_any_v4(&net, &addrs[i], o);
+        if (fd == -EAFNOSUPPORT && net.family == AF_UNSPEC && *text == ':') { /* without IPv6 that of IPv4 */
+            struct gort__addr any = gort__addr_any_v4(&addrs[i]);
+            fd = listen_at(&net, &any, o);
+        }
         if (fd >= 0)
             break;
     }

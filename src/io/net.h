@@ -31,6 +31,8 @@ int gort__addr_numeric(const struct gort__net *net, const char *text, struct gor
 /* A port as a number; -1: it is a name; -2: it is too large. */
 int gort__addr_port(const char *port);
 void gort__addr_set_port(struct sockaddr_storage *addr, int port);
+/* Any address of IPv4, with the port of the one of IPv6. */
+struct gort__addr gort__addr_any_v4(const struct gort__addr *any6);
 socklen_t gort__addr_len(const struct sockaddr_storage *addr);
 
 /* --- dns.c --- */

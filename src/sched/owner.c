@@ -78,17 +78,17 @@ static void held_put_locked(struct gort__g *g, bool soon)
     gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
 }
 
-/* The one before the first of the next few whose thread sleeps on this CPU: m.c says why. NULL: the first is to go, because it
- * does, others may wait for it, or it was passed often enough. */
+/* The one before the first of the next few whose thread sleeps on this CPU (m.c says why), or for which others may wait. NULL: the
+ * first is to go, because it is one, there is none, or it was passed often enough. */
 static struct gort__g *before_near_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     int cpu = gort__os_cpu();
     struct gort__g *before = NULL, *g = s->held.first;
-    if (s->hurry || g->bound_m->fronted || s->held_passed >= GORT_M_NEAR)
+    if (s->hurry || s->held_passed >= GORT_M_NEAR)
         return NULL;
     for (int i = 0; g && i < GORT_M_NEAR; i++, before = g, g = g->link)
-        if (g->bound_m->cpu == cpu)
+        if (g->bound_m->cpu == cpu || g->bound_m->fronted)
             return before;
     return NULL;
 }

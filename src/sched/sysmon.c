@@ -58,7 +58,7 @@ static struct {
     int quiet;    /* rounds without anything to do */
     bool soon;    /* this look has seen something that the next one will tell */
     bool brisk;   /* every P at work has gone through many time slices since the last look */
-    int64_t hogs; /* when one was last seen to compute while one waited that had run before */
+    int64_t hogs; /* when one was last seen to compute, or to sleep, while one waited that had run before */
 } mon;
 
 void gort__sysmon_poke_slow(bool hurry)
@@ -171,6 +171,7 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
     mon.soon |= first || asleep; /* does its clock move? Is there a thread now that can have its P? */
     if (!asleep || !gort__p_take_away(p, m, false))
         return false;
+    mon.hogs = now;              /* others like it may come */
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__store(&gort__sched.hurry, gort__sched.held.n,
@@ -247,7 +248,7 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
     if (!m || m != w->m || slice != w->slice) {
         *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
         if (m && mark_call(m)) {
-            mon.soon = true; /* is it still there? */
+            mon.soon |= waiting != NOBODY; /* is it still there? */
             note_call(w, gort__load(&m->tid, RELAXED));
         }
         *stuck = false;
@@ -342,7 +343,7 @@ static void look_around(uint32_t seen)
         until = next + grace > now ? next + grace : now;
     if (!moved && all_idle())
         until = INT64_MAX;
-    else if (mon.tick > TICK_WAITING)
+    else if (mon.tick > TICK_WAITING && waiting != WOKEN) /* else each announced call would make it hurry */
         gort__store(&s->sysmon_deep, 1, RELAXED);
     sleep_until(until, seen);
 }

@@ -77,6 +77,30 @@ static inline void gort__unhold(struct gort__m **held)
         gort__leave_blocking(m);
 }
 
+/*
+ * Whoever finds no run on goes on outside of runs: those who wait in an object's queue are of ended ones, and gone. But a run may
+ * have begun since then, they may be its, and its end would not wait for this thread. So with the object's lock in
+ * hand, before the queue is looked at, the question is asked again; if one has begun the lock is dropped and the run entered. While the
+ * lock is held and no run is on, nobody can come to the queue. Not more than a few times: a thread of ours that calls us at its very
+ * end is not let in, and the end waits for it.
+ */
+static inline bool gort__run_began(const struct gort__m *m)
+{
+    if (GORT_LIKELY(m != NULL))
+        return false;
+    uint32_t phase = gort__load(&gort__sched.phase, ACQUIRE); /* pairs with run.c */
+    return phase == GORT_PHASE_ON || phase == GORT_PHASE_ENDING;
+}
+
+#define GORT_ENTER_TRIES 3
+#define GORT_ENTER_LOCKED(m, lock, unlock)                                                                   \
+    for (int gort__tries = GORT_ENTER_TRIES;; (unlock)) {                                                    \
+        (m) = gort__enter();                                                                                 \
+        (lock);                                                                                              \
+        if (!gort__run_began(m) || !--gort__tries)                                                           \
+            break;                                                                                           \
+    }
+
 /* For the rest of the block. */
 #define GORT_HOLD()                                                                                          \
     __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()

@@ -299,8 +299,8 @@ int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
     int result;
     struct gort__waiter *wake;
     gort__chan_check(ch, "gort_chan_send");
-    struct gort__m *m = gort__enter();
-    lock(ch);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
     if (GORT_LIKELY(try_send(ch, value, &result, &wake))) {
         unlock(ch);
         if (wake)
@@ -323,8 +323,8 @@ int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
     int result;
     struct gort__waiter *wake;
     gort__chan_check(ch, "gort_chan_recv");
-    struct gort__m *m = gort__enter();
-    lock(ch);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
     if (GORT_LIKELY(try_recv(ch, value, &result, &wake))) {
         unlock(ch);
         if (wake)
@@ -354,9 +354,9 @@ static void empty(gort_chan *ch, struct gort__waitq *q, int result, struct gort_
     }
 }
 
-int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
+/* Drops the lock. */
+static int close_locked(gort_chan *ch, struct gort__glist *woken)
 {
-    lock(ch);
     int err = ch->closed ? -EPIPE : 0;
     gort__store(&ch->closed, true, RELAXED);
     empty(ch, &ch->receivers, 0, woken);
@@ -365,12 +365,19 @@ int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
     return err;
 }
 
+int gort__chan_close(gort_chan *ch, struct gort__glist *woken)
+{
+    lock(ch);
+    return close_locked(ch, woken);
+}
+
 int gort_chan_close(gort_chan *ch)
 {
     struct gort__glist woken = {0};
     gort__chan_check(ch, "gort_chan_close");
-    struct gort__m *m = gort__enter();
-    int err = gort__chan_close(ch, &woken);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
+    int err = close_locked(ch, &woken);
     if (woken.n)
         gort__ready_list(m, woken);
     if (m)

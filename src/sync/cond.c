@@ -104,8 +104,9 @@ int gort_cond_wait(gort_cond *cond, gort_mutex *mu)
 
 void gort_cond_signal(gort_cond *cond)
 {
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&cond->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&cond->gort_priv_lock),
+                      gort__object_unlock(&cond->gort_priv_lock));
     struct gort__waiter *w = gort__waitq_take(gort__object_queue(&cond->gort_priv_waiters));
     if (w)
         w->result = 0;
@@ -120,8 +121,9 @@ void gort_cond_broadcast(gort_cond *cond)
 {
     struct gort__glist woken = {0};
     struct gort__waiter *w;
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&cond->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&cond->gort_priv_lock),
+                      gort__object_unlock(&cond->gort_priv_lock));
     while ((w = gort__waitq_take(gort__object_queue(&cond->gort_priv_waiters))) != NULL) {
         w->result = 0;
         gort__glist_add(&woken, w->g);

@@ -142,11 +142,11 @@ static gort_ctx *next_below(gort_ctx *top, gort_ctx *ctx)
     return ctx == top ? NULL : ctx->next;
 }
 
-static void cancel(struct gort__m *m, gort_ctx *top, int err)
+/* Drops the lock of the tree. */
+static void cancel_locked(struct gort__m *m, gort_ctx *top, int err)
 {
     struct gort__glist woken = {0};
     int64_t now = gort__os_now();
-    lock_tree();
     if (!top->scope.err)
         for (gort_ctx *ctx = top; ctx; ctx = next_below(top, ctx)) {
             if (!ctx->scope.err) /* a deadline that has passed came first */
@@ -163,15 +163,17 @@ void gort_ctx_cancel(gort_ctx *ctx, int err)
 {
     if (!ctx)
         gort__fatal("gort_ctx_cancel: NULL context");
-    struct gort__m *m = gort__enter();
-    cancel(m, ctx, err == 0 ? -ECANCELED : err < 0 ? err : -err);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, lock_tree(), unlock_tree());
+    cancel_locked(m, ctx, err == 0 ? -ECANCELED : err < 0 ? err : -err);
     if (m)
         gort__leave(m);
 }
 
 static void expire(void *arg)
 {
-    cancel(gort__m_self(), arg, -ETIMEDOUT);
+    lock_tree();
+    cancel_locked(gort__m_self(), arg, -ETIMEDOUT);
 }
 
 gort_chan *gort_ctx_done(gort_ctx *ctx)

@@ -226,8 +226,16 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu)
 {
     if (!(gort__load(&mu->gort_priv_state, RELAXED) & LOCKED))
         gort__fatal("gort_mutex_unlock: the mutex is not locked");
+    struct gort__m *joined = NULL;
     uint64_t s = lock_queue(mu);
     struct gort__waitq q = open_queue(s);
+    for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
+        gort__store(&mu->gort_priv_state, close_queue(q, s & WOKEN) | LOCKED,
+                    RELEASE); /* pairs with lock_queue */
+        m = joined = gort__enter();
+        s = lock_queue(mu);
+        q = open_queue(s);
+    }
     struct gort__waiter *w = s & WOKEN ? NULL : gort__waitq_take(&q);
     bool hand_over = w && gort__os_now() - w->since > STARVING_AFTER;
     if (w)
@@ -238,6 +246,8 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu)
     gort__fuzz_unlock();
     if (w)
         gort__ready(m, w->g);
+    if (joined)
+        gort__leave(joined);
 }
 
 /* Nobody needs to be woken: nobody waits, or one who was woken has not tried yet; it will wake the next (3). */

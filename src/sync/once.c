@@ -20,8 +20,9 @@ static void finish(void *arg)
     gort_once *once = arg;
     struct gort__glist woken = {0};
     struct gort__waiter *w;
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&once->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&once->gort_priv_lock),
+                      gort__object_unlock(&once->gort_priv_lock));
     gort__store(&once->gort_priv_state, DONE, RELEASE); /* pairs with gort_once_do */
     while ((w = gort__waitq_take(gort__object_queue(&once->gort_priv_waiters))) != NULL) {
         w->result = 0;

@@ -72,9 +72,8 @@ int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64
     struct job job = {fn, arg};
     if (!fn)
         gort__fatal("gort_pool_submit: NULL function");
-    if (!pool->gort_priv_jobs)
-        return -EPIPE; /* closed */
-    return gort_chan_send_until(pool->gort_priv_jobs, &job, deadline);
+    gort_chan *jobs = pool->gort_priv_jobs;
+    return jobs ? gort_chan_send_until(jobs, &job, deadline) : -EPIPE; /* closed */
 }
 
 int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg)

@@ -38,8 +38,8 @@ static void let_in(gort_rwmutex *rw, struct gort__glist *woken)
 static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool stubborn)
 {
     struct gort__waitq *q = gort__object_queue(&rw->gort_priv_waiters);
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&rw->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&rw->gort_priv_lock), gort__object_unlock(&rw->gort_priv_lock));
     int err = 0;
     if (gort__waitq_empty(q) && (kind == WRITER ? rw->gort_priv_holders == 0 : rw->gort_priv_holders >= 0)) {
         rw->gort_priv_holders = kind == WRITER ? -1 : rw->gort_priv_holders + 1;
@@ -66,8 +66,8 @@ static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool stubborn
 static void give_back(gort_rwmutex *rw, uint16_t kind)
 {
     struct gort__glist woken = {0};
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&rw->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&rw->gort_priv_lock), gort__object_unlock(&rw->gort_priv_lock));
     if (kind == WRITER ? rw->gort_priv_holders != -1 : rw->gort_priv_holders <= 0)
         gort__fatal(kind == WRITER ? "gort_rwmutex_unlock: no writer holds it"
                                    : "gort_rwmutex_runlock: no reader holds it");

@@ -71,7 +71,8 @@ static bool try_case(gort_case *c, struct gort__waiter **wake)
 
 /* Draws one of the cases that look as if they could happen, so that each is as likely, and does it. -1: none does, or it
  * has changed; then only a look at all of them at once tells. Checks the cases. */
-static int try_one(struct sel *s, size_t n, struct gort__rand *r, struct gort__waiter **wake)
+static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort__rand *r,
+                   struct gort__waiter **wake)
 {
     uint32_t inviting = 0;
     for (size_t k = 0; k < n; k++) {
@@ -90,7 +91,7 @@ static int try_one(struct sel *s, size_t n, struct gort__rand *r, struct gort__w
     uint16_t k = s->order[inviting > 1 ? gort__rand_below(r, inviting) : 0];
     gort_chan *ch = s->cases[k].ch;
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
-    bool done = try_case(&s->cases[k], wake);
+    bool done = !gort__run_began(m) && try_case(&s->cases[k], wake);
     gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
     return done ? k : -1;
 }
@@ -223,13 +224,18 @@ static int run(struct sel *s, size_t n, int64_t deadline)
     struct gort__waiter *wake = NULL;
     struct gort__m *m = gort__enter();
     struct gort__rand *r = m ? &m->rand : &outside;
-    int index = try_one(s, n, r, &wake);
+    int index = try_one(s, n, m, r, &wake);
     if (index < 0) {
         if (n <= ON_STACK)
             sort_few(s, n, r);
         else
             sort_many(s, n, r);
         lock_all(s);
+        for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
+            unlock_all(s);
+            m = gort__enter();
+            lock_all(s);
+        }
         index = try_all(s, r, &wake);
         if (index >= 0)
             unlock_all(s);

@@ -46,8 +46,8 @@ int gort_sem_acquire(gort_sem *sem)
 
 void gort_sem_release(gort_sem *sem)
 {
-    struct gort__m *m = gort__enter();
-    gort__object_lock(&sem->gort_priv_lock);
+    struct gort__m *m;
+    GORT_ENTER_LOCKED(m, gort__object_lock(&sem->gort_priv_lock), gort__object_unlock(&sem->gort_priv_lock));
     struct gort__waiter *w = gort__waitq_take(gort__object_queue(&sem->gort_priv_waiters));
     if (w)
         w->result = 0;

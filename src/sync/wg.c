@@ -77,6 +77,12 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
 {
     struct gort__glist woken = {0};
     struct gort__waiter *w;
+    struct gort__m *joined = NULL;
+    for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
+        unlock(wg);
+        m = joined = gort__enter();
+        take_lock(wg);
+    }
     while ((w = gort__waitq_take(gort__object_queue(&wg->gort_priv_waiters))) != NULL) {
         w->result = 0;
         gort__glist_add(&woken, w->g);
@@ -87,6 +93,8 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
         gort__ready(m, woken.first);
     else if (woken.n)
         gort__ready_list(m, woken);
+    if (joined)
+        gort__leave(joined);
 }
 
 enum { ADDED, MUST_ENTER, MUST_WAKE };

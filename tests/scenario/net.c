@@ -482,6 +482,28 @@ TEST_GO(names, .procs = "1,2")
     settle();
 }
 
+/* ":port" is this machine, whichever family somebody listens with. */
+TEST_GO(no_host_is_this_machine, .procs = "1,2")
+{
+    static const char *const nets[] = {"tcp", "tcp4", "tcp6"};
+    for (int i = 0; i < 3; i++) {
+        char addr[64], text[64];
+        int listener = gort_listen(nets[i], ":0");
+        if (listener == -EAFNOSUPPORT)
+            continue; /* no IPv6 here */
+        CHECK_GE(listener, 0);
+        CHECK_GT(gort_local_addr(listener, addr, sizeof addr), 0);
+        snprintf(text, sizeof text, "%s", strrchr(addr, ':'));
+        int fd = gort_dial("tcp", text);
+        CHECK_GE(fd, 0);
+        int peer = gort_accept(listener);
+        CHECK_GE(peer, 0);
+        CHECK_EQ(gort_close(fd), 0);
+        CHECK_EQ(gort_close(peer), 0);
+        CHECK_EQ(gort_close(listener), 0);
+    }
+}
+
 TEST_GO(ports_that_are_none)
 {
     struct sockaddr_storage out;
