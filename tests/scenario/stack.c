@@ -303,7 +303,7 @@ static void give_back_again(long floor)
     start(PARKED, 200 * KIB);
     finish(PARKED);
     gort_sleep(1500 * GORT_MS); /* one sleep: nothing happens meanwhile */
-    for (int i = 0; i < 10 && test_rss_kb() > floor + PARKED * 20; i++)
+    for (int i = 0; i < 10 && test_rss_kb() >= floor + PARKED * 20; i++)
         gort_sleep(1 * GORT_SEC);
     CHECK_LT(test_rss_kb(), floor + PARKED * 20);
 }
@@ -352,7 +352,7 @@ TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
     CHECK_GT(status_kb("VmPTE"), tables + n / 2 - 100);
     finish(n);
     wait_for_rss(rss + n);
-    for (int i = 0; i < 10000 && status_kb("VmPTE") > tables + n / 8; i++)
+    for (int i = 0; i < 10000 && status_kb("VmPTE") >= tables + n / 8; i++)
         gort_sleep(1 * GORT_MS);
     CHECK_LT(status_kb("VmPTE"), tables + n / 8);
     start(n, 8 * KIB); /* and all of it can be used again */
