@@ -220,8 +220,8 @@ static bool settled(struct gort__m *m, int64_t until)
     if (gort__sysmon_asleep(&m->still_at_end, tid, gort__os_now(), false) &&
         !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
         gort__store(&m->left, true, RELAXED);
-        if (timer >= 0)
-            gort__os_cpu_timer_arm(timer, 1);
+        if (timer >= 0) /* it has its time when it comes back: it may be about to call us */
+            gort__os_cpu_timer_arm(timer, FREEZE_GRACE);
         return true;
     }
     /* Most call us, or block, in a moment, and end in a clean way. */
