@@ -216,9 +216,8 @@ static void wait_for_rss(long kb)
 }
 
 #define PARKED 500
-TEST_GO(parked_ones_give_back_what_they_do_not_use, .procs = "1,2", .fuzz = true)
+static void deep_ones_give_back(void)
 {
-    no_counting();
     start(PARKED, 0);
     long floor = test_rss_kb();
     finish(PARKED);
@@ -229,17 +228,16 @@ TEST_GO(parked_ones_give_back_what_they_do_not_use, .procs = "1,2", .fuzz = true
     finish(PARKED);
 }
 
+TEST_GO(parked_ones_give_back_what_they_do_not_use, .procs = "1,2", .fuzz = true)
+{
+    no_counting();
+    deep_ones_give_back();
+}
+
 TEST_GO(the_same_by_reading_the_page_map, .env = "GORT_DEBUG=nopagescan=1,noguard=1")
 {
     no_counting();
-    start(PARKED, 0);
-    long floor = test_rss_kb();
-    finish(PARKED);
-    start(PARKED, 200 * KIB);
-    long high = status_kb("VmHWM"); /* some of it may be gone already */
-    CHECK_GT(high, floor + PARKED * 50);
-    wait_for_rss(floor + (high - floor) / 10);
-    finish(PARKED);
+    deep_ones_give_back();
 }
 
 static void doze(int ms)
@@ -272,14 +270,7 @@ TEST_GO(parked_ones_give_back_after_a_rest, .procs = "1,2")
 {
     no_counting();
     CHECK_EQ(gort_sleep(1500 * GORT_MS), 0);
-    start(PARKED, 0);
-    long floor = test_rss_kb();
-    finish(PARKED);
-    start(PARKED, 200 * KIB);
-    long high = status_kb("VmHWM"); /* some of it may be gone already */
-    CHECK_GT(high, floor + PARKED * 50);
-    wait_for_rss(floor + (high - floor) / 10);
-    finish(PARKED);
+    deep_ones_give_back();
 }
 
 TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
