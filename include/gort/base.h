@@ -9,11 +9,15 @@
 #include <sys/types.h>
 
 #ifdef __cplusplus
-#define GORT_BEGIN_DECLS extern "C" {
-#define GORT_END_DECLS   }
+#define GORT_BEGIN_DECLS              extern "C" {
+#define GORT_END_DECLS                }
+#define GORT_PRIV_CAST(type, p)       static_cast<type>(static_cast<void *>(p))
+#define GORT_PRIV_CAST_CONST(type, p) static_cast<const type>(static_cast<const void *>(p))
 #else
 #define GORT_BEGIN_DECLS
 #define GORT_END_DECLS
+#define GORT_PRIV_CAST(type, p)       ((type)(void *)(p))
+#define GORT_PRIV_CAST_CONST(type, p) ((const type)(const void *)(p))
 #endif
 
 #define GORT_API __attribute__((visibility("default")))

@@ -28,10 +28,11 @@ typedef struct gort_group {
 GORT_API GORT_MUST_CHECK int gort_group_init(gort_group *group, gort_ctx *parent);
 /* At most n members run at the same time (n < 1: no limit). Before the first member is started. */
 GORT_API void gort_group_limit(gort_group *group, int n);
-/* Starts fn(arg) as a member; waits for a place when there is a limit. 0, -ECANCELED, -ENOMEM. */
+/* Starts fn(arg) as a member. When there is a limit it waits for a place until the group's context ends, whatever the caller
+ * has in use: that one lies above it, unless init was given another. 0, -ECANCELED, -ETIMEDOUT, -ENOMEM. */
 GORT_API int gort_group_go(gort_group *group, int (*fn)(void *), void *arg);
-/* Waits for all members, whatever is cancelled; the first error, or 0. Then the group is empty and has no context:
- * init makes a new one. */
+/* Waits for all members, whatever is cancelled; the first error, or 0. Then the group's context is cancelled, for those whom
+ * members started and left behind, and the group is empty and has no context: init makes a new one. */
 GORT_API int gort_group_wait(gort_group *group);
 /* The members' context. Borrowed, until wait returns. */
 GORT_API gort_ctx *gort_group_ctx(gort_group *group);

@@ -32,7 +32,8 @@ typedef struct gort_net_options {
     int64_t reserved[4];
 } gort_net_options;
 
-/* An fd that accepts connections, or (udp, unixgram) receives datagrams; -errno. SO_REUSEADDR is set. */
+/* An fd that accepts connections, or (udp, unixgram) receives datagrams; -errno. SO_REUSEADDR is set. A path
+ * must be free (-EADDRINUSE), and stays when the fd is closed: unlink it. */
 GORT_API GORT_MUST_CHECK int gort_listen(const char *net, const char *addr);
 GORT_API GORT_MUST_CHECK int gort_listen_until(const char *net, const char *addr, int64_t deadline);
 GORT_API GORT_MUST_CHECK int gort_listen_with(const gort_net_options *options, const char *net,

@@ -59,7 +59,8 @@ GORT_API GORT_NORETURN void gort_exit(void);
 GORT_API int gort_on_exit(void (*fn)(void *), void *arg);
 
 /* The calling goroutine: its number (main is 1; a plain thread has 0; never used twice in a run), its
- * name ("" without one; valid until the goroutine ends or is named anew; copied, up to 31 bytes). */
+ * name ("" without one; valid until the goroutine ends or is named anew; copied, up to 31 bytes;
+ * stays as it is if there is no memory for a first one). */
 GORT_API uint64_t gort_id(void);
 GORT_API const char *gort_name(void);
 GORT_API void gort_set_name(const char *name);

@@ -187,13 +187,6 @@ template <typename R, typename... P, typename... A> int spawn(R (*f)(P...), A...
  *     int name_close(name *);   size_t name_len(const name *), name_cap(const name *);   gort_chan *name_chan(name *);
  *     gort_case name_case_send(name *, T const *), name_case_recv(name *, T *);           for gort_select
  */
-#ifdef __cplusplus
-#define GORT_PRIV_CAST(type, p)       static_cast<type>(static_cast<void *>(p))
-#define GORT_PRIV_CAST_CONST(type, p) static_cast<const type>(static_cast<const void *>(p))
-#else
-#define GORT_PRIV_CAST(type, p)       ((type)(void *)(p))
-#define GORT_PRIV_CAST_CONST(type, p) ((const type)(const void *)(p))
-#endif
 #define GORT_PRIV_INLINE static inline __attribute__((unused))
 #define GORT_CHAN_DEFINE(name, T)                                                                            \
     typedef struct name name;                                                                                \

@@ -15,6 +15,7 @@
 #define GORT_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define GORT_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 #define GORT_NOINLINE          __attribute__((noinline))
+#define GORT_ALWAYS_INLINE     inline __attribute__((always_inline))
 #define GORT_COLD              __attribute__((cold, noinline))
 #define GORT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* For data that other files declare: reached directly, not through the table of a shared library. */

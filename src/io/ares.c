@@ -96,7 +96,7 @@ static intptr_t begin(void *arg)
     while (gort__load(&once, ACQUIRE) != 2) /* pairs with the stores above */
         gort__os_thread_yield();
     struct ares_options options = {.sock_state_cb = on_socket, .sock_state_cb_data = a};
-    a->poller = epoll_create1(EPOLL_CLOEXEC);
+    a->poller = gort__os_fd_own(epoll_create1(EPOLL_CLOEXEC));
     if (a->poller < 0)
         return -errno;
     if (ares_init_options(&a->channel, &options, ARES_OPT_SOCK_STATE_CB) != ARES_SUCCESS)

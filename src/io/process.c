@@ -96,7 +96,7 @@ static int open_pidfd(pid_t pid)
 {
 #ifdef SYS_pidfd_open
     if (!gort__os_force.no_pidfd)
-        return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+        return gort__os_fd_own((int)syscall(SYS_pidfd_open, pid, 0)); /* close-on-exec by itself */
 #endif
     (void)pid;
     return -1;

@@ -125,7 +125,7 @@ static bool refused(int signo)
 static int begin(void)
 {
     if (gort__load(&bell, RELAXED) < 0) {
-        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int fd = gort__os_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (fd < 0)
             return -errno;
         gort__poll_at_close = at_close;

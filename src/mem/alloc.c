@@ -33,10 +33,7 @@ static struct gort__lock large_lock; /* rank GORT_RANK_SLAB */
 
 static int size_class(size_t size)
 {
-    int log2 = LOG2_MIN;
-    while (log2 <= LOG2_MAX && ((size_t)1 << log2) < size)
-        log2++;
-    return log2;
+    return size > (size_t)1 << LOG2_MIN ? 64 - __builtin_clzll(size - 1) : LOG2_MIN;
 }
 
 static size_t in_pages(size_t size)

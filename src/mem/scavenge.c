@@ -47,7 +47,7 @@ static void discard(struct gort__stack **a, int n)
     int m = 0;
     sort(a, n);
     for (int i = 0; i < n; i++) {
-        size_t size = (size_t)1 << a[i]->log2;
+        size_t size = gort__stack_stride(a[i]->log2);
         if (a[i]->guard == GORT_STACK_CANARY)
             a[i]->guard = GORT_STACK_BARE;
         if (m && (char *)ranges[m - 1].addr + ranges[m - 1].size == a[i]->base)
@@ -85,41 +85,55 @@ static bool cool(struct gort__stack_class *c)
     return true;
 }
 
-/* Maps [from, to) anew, whose slots are all cold. Called with the lock held. */
-static void renew(struct gort__stack_slab *slab, uint8_t log2, size_t from, size_t to)
+/* The guard of a slot lies in [from, to), at least in part. */
+static bool is_guarded(const struct gort__stack *s, const char *from, const char *to)
 {
+    return s->guard == GORT_STACK_GUARDED && s->base < to && gort__stack_lo(s) > from;
+}
+
+/* Maps the whole stretches among n slots anew, which are all cold. Called with the lock held. Where the last of them ends; NULL: there
+ * is none. */
+static char *renew(struct gort__stack *s, size_t n, uint8_t log2)
+{
+    char *base = s->base, *from = base + (-(uintptr_t)base & (STRETCH - 1));
+    char *to = base + n * gort__stack_stride(log2);
+    to -= (uintptr_t)to & (STRETCH - 1);
     int guards = 0;
-    for (size_t i = from; i < to; i++)
-        guards += slab->records[i].guard == GORT_STACK_GUARDED;
-    char *at = slab->base + (from << log2);
-    if (!guards || !gort__os_vm_renew(at, (to - from) << log2, guards))
-        return;
-    for (size_t i = from; i < to; i++)
-        slab->records[i].guard = GORT_STACK_BARE;
+    if (from >= to)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        guards += is_guarded(&s[i], from, to);
+    if (guards && gort__os_vm_renew(from, (size_t)(to - from), guards))
+        for (size_t i = 0; i < n; i++)
+            if (is_guarded(&s[i], from, to))
+                s[i].guard = GORT_STACK_BARE;
+    return to;
 }
 
 /* Goes on with the search for whole stretches of cold slots. False: it is done. */
 static bool renew_some(struct gort__stack_class *c, uint8_t log2)
 {
     struct gort__stack_slab *slab = c->renew;
-    size_t step = (STRETCH >> log2) ? STRETCH >> log2 : 1, most = (RENEW >> log2) ? RENEW >> log2 : 1;
     if (!slab)
         return false;
-    size_t slots = slab->bytes >> log2, i = c->renew_slot, n = 0;
-    if (i + step > slots ||
+    size_t most = RENEW / gort__stack_stride(log2) + 1, i = c->renew_slot, n = 0;
+    if (i >= slab->slots ||
         !gort__load(&slab->records[i].base, ACQUIRE)) { /* pairs with stack.c:take_fresh */
         c->renew = gort__load(&slab->next, ACQUIRE);    /* pairs with stack.c:map_slab */
         c->renew_slot = 0;
         return true;
     }
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
-    while (i + n < slots && n < most && slab->records[i + n].cold)
+    while (i + n < slab->slots && n < most && slab->records[i + n].cold)
         n++;
-    n -= n % step;
-    if (n)
-        renew(slab, log2, i, i + n);
+    char *end = n ? renew(&slab->records[i], n, log2) : NULL;
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
-    c->renew_slot = i + (n ? n : step);
+    c->renew_slot = i + n + !n;
+    if (end && n == most) {
+        /* The stretch that ends in the next slots begins in one of these; perhaps in this one, a large one: it is left then. */
+        size_t again = (size_t)(gort__stack_slab_at(slab, log2, end) - slab->records);
+        c->renew_slot = again > i ? again : c->renew_slot;
+    }
     return true;
 }
 
@@ -204,17 +218,17 @@ static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort_
 {
     char *from = run->addr, *to = from + run->size;
     for (char *at = from; at < to;) {
-        size_t i = (size_t)(at - slab->base) >> log2;
-        struct gort__stack *s = &slab->records[i];
-        char *lo = slab->base + (i << log2) + gort__stack_guard_size(log2),
-             *end = slab->base + ((i + 1) << log2);
+        struct gort__stack *s = gort__stack_slab_at(slab, log2, at);
+        size_t i = (size_t)(s - slab->records), slot = gort__stack_stride(log2);
+        char *base = slab->base + i * slot, *lo = base + gort__stack_guard_size(log2);
+        char *end = base + ((size_t)1 << log2);
         char *lowest = at > lo ? at : lo;                   /* a canary lies below */
         bool known = gort__load(&s->base, ACQUIRE) != NULL; /* pairs with stack.c:take_fresh */
         if (known && i + 1 != l->last && lowest < to && lowest < end - 2 * gort__os_page()) {
             l->last = i + 1;
             l->enough |= !l->deep(s, lowest, l->arg);
         }
-        at = end;
+        at = base + slot;
     }
 }
 
@@ -223,9 +237,9 @@ static bool scan_piece(struct gort__stack_cursor *c, struct looking *l)
 {
     struct gort__os_range runs[RUNS];
     struct gort__stack_slab *slab = c->slab;
-    char *end = slab->base + slab->bytes, *next;
-    if (c->at >= end || !gort__load(&slab->records[(size_t)(c->at - slab->base) >> c->log2].base,
-                                    ACQUIRE)) /* pairs with take_fresh */
+    char *end = gort__stack_slab_end(slab, c->log2), *next;
+    if (c->at >= end ||
+        !gort__load(&gort__stack_slab_at(slab, c->log2, c->at)->base, ACQUIRE)) /* pairs with take_fresh */
         return false;
     char *to = (size_t)(end - c->at) > RENEW ? c->at + RENEW : end;
     int n = gort__os_vm_resident(c->at, to, runs, RUNS, &next);

@@ -3,12 +3,11 @@
  * stack.c - the stacks that goroutines run on.
  *
  * Why: many slots share one mapping, so a million stacks need few mappings, and a slot costs
- * nothing but address space until its pages are touched. The guard lies inside the slot: with a
- * stride of 256 KiB the page tables of a parked goroutine are 512 bytes; a guard on top of it
- * would make that 640.
+ * nothing but address space until its pages are touched. The guard lies inside the 2^log2 bytes: so
+ * the page tables of a parked goroutine are 520 bytes; a guard on top of it would make that 650.
  *
- *     slab:  | guard | usable ........ | guard | usable ........ | ...
- *              base ^           stack grows down from base + 2^log2
+ *     slab:  | guard | usable ........ | - | guard | usable ........ | - | ...
+ *            ^ base                    ^ the stack grows down from base + 2^log2; one page is left out (stack_class.h)
  *
  * A slot's record lies in an array beside its slab, so an address leads to it: for the report of an overflow, and for
  * the scavenger. Fresh slots are taken many at a time, so that their guards cost one call.
@@ -87,32 +86,30 @@ static size_t record_bytes(size_t slots)
 /* Maps one more slab for the class. Called with the lock held. 0 or -ENOMEM. */
 static int map_slab(struct gort__stack_class *c, uint8_t log2)
 {
-    size_t slot = (size_t)1 << log2, want = SLAB_BYTES;
+    size_t slot = gort__stack_stride(log2), want = SLAB_BYTES >> log2;
     if (log2 == default_log2) /* grow with what is there: few mappings for many stacks */
-        for (int i = 0; i < SLAB_GROWTH && want < c->slots * slot; i++)
+        for (int i = 0; i < SLAB_GROWTH && want < c->slots; i++)
             want *= 2;
-    size_t bytes = want > slot ? want : slot;
     struct gort__stack_slab *s = gort__slab_get(&slabs);
     if (!s)
         return -ENOMEM;
-    size_t align = slot < ((size_t)2 << 20) ? slot : (size_t)2 << 20;
-    s->base = gort__os_vm_map(bytes, align);
-    if (!s->base && bytes > slot) { /* address space is short: ask for a little */
-        bytes = slot * 4 < bytes ? slot * 4 : slot;
-        s->base = gort__os_vm_map(bytes, align);
+    s->slots = want ? want : 1;
+    s->base = gort__os_vm_map(s->slots * slot, gort__os_page());
+    if (!s->base && s->slots > 1) { /* address space is short: ask for a little */
+        s->slots = s->slots > 4 ? 4 : 1;
+        s->base = gort__os_vm_map(s->slots * slot, gort__os_page());
     }
     if (!s->base) {
         gort__slab_put(&slabs, s);
         return -ENOMEM;
     }
-    s->records = gort__os_vm_map(record_bytes(bytes / slot), gort__os_page());
+    s->records = gort__os_vm_map(record_bytes(s->slots), gort__os_page());
     if (!s->records) {
-        gort__os_vm_unmap(s->base, bytes);
+        gort__os_vm_unmap(s->base, s->slots * slot);
         gort__slab_put(&slabs, s);
         return -ENOMEM;
     }
-    gort__os_vm_small(s->base, bytes);
-    s->bytes = bytes;
+    gort__os_vm_small(s->base, s->slots * slot);
     s->next = NULL;
     if (!c->tail)
         c->tail = &c->all;
@@ -122,7 +119,7 @@ static int map_slab(struct gort__stack_class *c, uint8_t log2)
         c->open = s;
         c->next = s->base;
     }
-    c->slots += bytes / slot;
+    c->slots += s->slots;
     return 0;
 }
 
@@ -150,17 +147,16 @@ void gort__stack_unreserve(size_t n)
 static struct gort__stack *take_fresh(struct gort__stack_class *c, uint8_t log2, int want)
 {
     struct gort__stack *chain = NULL;
-    size_t slot = (size_t)1 << log2;
     while (want-- > 0) {
         if (!c->open && (chain || map_slab(c, log2)))
             break;
-        struct gort__stack *s = &c->open->records[(size_t)(c->next - c->open->base) >> log2];
+        struct gort__stack *s = gort__stack_slab_at(c->open, log2, c->next);
         s->log2 = log2;
         gort__store(&s->base, c->next, RELEASE); /* pairs with gort__stack_at */
         s->link = chain;
         chain = s;
-        c->next += slot;
-        if (c->next == c->open->base + c->open->bytes) {
+        c->next += gort__stack_stride(log2);
+        if (c->next == gort__stack_slab_end(c->open, log2)) {
             c->open = c->open->next;
             c->next = c->open ? c->open->base : NULL;
         }
@@ -343,8 +339,8 @@ void gort__stack_cache_flush(struct gort__stack_cache *cache)
 /* Unmaps a slab but for the slots to keep. */
 static void unmap(struct gort__stack_slab *s, uint8_t log2, bool (*keep)(const char *base, size_t size))
 {
-    size_t slot = (size_t)1 << log2;
-    char *from = s->base, *end = s->base + s->bytes;
+    size_t slot = gort__stack_stride(log2);
+    char *from = s->base, *end = gort__stack_slab_end(s, log2);
     for (char *p = s->base; p < end; p += slot) {
         if (!keep || !keep(p, slot))
             continue;
@@ -356,9 +352,9 @@ static void unmap(struct gort__stack_slab *s, uint8_t log2, bool (*keep)(const c
         gort__os_vm_unmap(from, (size_t)(end - from));
 }
 
-static void deregister_all(struct gort__stack_slab *slab, uint8_t log2)
+static void deregister_all(struct gort__stack_slab *slab)
 {
-    for (size_t i = 0; i < slab->bytes >> log2 && slab->records[i].base; i++) {
+    for (size_t i = 0; i < slab->slots && slab->records[i].base; i++) {
         struct gort__stack *s = &slab->records[i];
         if (GORT_TSAN_EDGES)
             (void)gort__load(&s->owner,
@@ -373,9 +369,9 @@ void gort__stack_destroy(bool (*keep)(const char *base, size_t size))
         struct gort__stack_slab *all = gort__stack_classes[log2].all;
         gort__stack_classes[log2] = (struct gort__stack_class){0};
         for (struct gort__stack_slab *s = all; s; s = s->next) {
-            deregister_all(s, (uint8_t)log2);
+            deregister_all(s);
             unmap(s, (uint8_t)log2, keep);
-            gort__os_vm_unmap(s->records, record_bytes(s->bytes >> log2));
+            gort__os_vm_unmap(s->records, record_bytes(s->slots));
         }
     }
     gort__slab_destroy(&slabs, NULL);
@@ -388,9 +384,9 @@ struct gort__stack *gort__stack_at(const void *addr)
         /* Pairs with map_slab. */
         struct gort__stack_slab *s = gort__load(&gort__stack_classes[log2].all, ACQUIRE);
         for (; s; s = gort__load(&s->next, ACQUIRE)) { /* pairs with map_slab */
-            if (at < s->base || at >= s->base + s->bytes)
+            if (at < s->base || at >= gort__stack_slab_end(s, log2))
                 continue;
-            struct gort__stack *r = &s->records[(size_t)(at - s->base) >> log2];
+            struct gort__stack *r = gort__stack_slab_at(s, log2, at);
             return gort__load(&r->base, ACQUIRE) ? r : NULL; /* pairs with take_fresh */
         }
     }

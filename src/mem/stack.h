@@ -15,7 +15,7 @@
 
 /* Describes one slot; lives as long as the run. Owned by the goroutine or the cache that holds it. */
 struct gort__stack {
-    char *base;               /* the slot is [base, base + 2^log2); the guard lies at base */
+    char *base;               /* the stack is [base, base + 2^log2); the guard lies at base */
     struct gort__stack *link; /* in a cache or list */
     void *owner;              /* who runs on it, NULL: nobody; atomic, written by who holds it */
     uint8_t log2;
@@ -88,14 +88,15 @@ static inline char *gort__stack_lo(const struct gort__stack *s)
 }
 
 /*
- * Where a goroutine begins. All slots end at the same offset in their pages, so the busiest lines of all goroutines
- * would compete for an eighth of the sets of a cache; so neighbours begin up to 1920 bytes lower. What a parked
- * goroutine needs still fits into one page.
+ * Where a goroutine begins. All stacks end at the same offset in their pages, so the busiest lines of all goroutines
+ * would compete for an eighth of the sets of a cache; so neighbours, which lie an odd number of pages of 4 or 64 KiB
+ * apart, begin up to 1920 bytes lower. What a parked goroutine needs still fits into one page.
  */
 #define GORT_STACK_COLOURS 16
 static inline char *gort__stack_top(const struct gort__stack *s)
 {
-    return gort__stack_hi(s) - (((uintptr_t)s->base >> s->log2) % GORT_STACK_COLOURS) * 128;
+    uintptr_t base = (uintptr_t)s->base;
+    return gort__stack_hi(s) - ((base >> 12) + (base >> 16)) % GORT_STACK_COLOURS * 128;
 }
 
 #endif

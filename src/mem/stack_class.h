@@ -11,14 +11,36 @@
 
 #include "mem/slab.h"
 #include "mem/stack.h"
+#include "os/os.h"
+
+/*
+ * From slot to slot: a stack, and a page that nobody touches. Were it a power of two, the pages on which all goroutines begin
+ * would compete for a sixty-fourth of the sets of the TLB: a hundred stacks would miss it at each switch
+ * (18 ns instead of 3).
+ */
+static inline size_t gort__stack_stride(int log2)
+{
+    return ((size_t)1 << log2) + gort__os_page();
+}
 
 /* One mapping of many slots. Never unmapped during a run. */
 struct gort__stack_slab {
     struct gort__stack_slab *next; /* set once; atomic */
     char *base;
-    size_t bytes;
+    size_t slots;
     struct gort__stack *records; /* one for each slot; base NULL: never handed out */
 };
+
+static inline char *gort__stack_slab_end(const struct gort__stack_slab *s, int log2)
+{
+    return s->base + s->slots * gort__stack_stride(log2);
+}
+/* The record of the slot in which addr, an address of the slab, lies. */
+static inline struct gort__stack *gort__stack_slab_at(const struct gort__stack_slab *s, int log2,
+                                                      const char *addr)
+{
+    return &s->records[(size_t)(addr - s->base) / gort__stack_stride(log2)];
+}
 
 /* One size of stacks; guarded by the lock. */
 struct gort__stack_class {

@@ -135,6 +135,9 @@ struct gort__os_event {
     uint64_t tag; /* as given to gort__os_poll_add */
     uint32_t what;
 };
+/* fd, one of ours that stays open, moved away from 0 to 2 if it can be: in a program that was started without them these are not
+ * free, it writes its messages there and closes or replaces them. -1 and errno as they were. */
+int gort__os_fd_own(int fd);
 int gort__os_poll_open(void); /* a poller, or -errno */
 void gort__os_poll_close(int poller);
 /* 0, -EPERM: never waits (a regular file), -errno. What is ready already is an event. Again for the same fd: the new

@@ -257,14 +257,14 @@ void gort__block_call_run(struct gort__m *m)
     owe(m);
     if (m->p)
         gort__p_handoff(m);
-    m->on_g0 = true;
+    gort__store(&m->on_g0, true, RELAXED);
     gort__g_edge(g);
     gort__leave(m);
     call->result = call->fn(call->arg);
     m->block_depth = 0;
     end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
-    m->on_g0 = false;
+    gort__store(&m->on_g0, false, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
     gort__store(&m->block_g, NULL, RELAXED);
     /* Nothing of the run may be touched any more: the search for work sees to it. */

@@ -13,10 +13,10 @@
 
 static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
 {
+    const char *name = gort__g_name(g);
     size_t n = 0;
-    if (gort__load(&g->flags, RELAXED) & GORT_G_NAMED)
-        for (char c; n < sizeof g->name - 1 && (c = gort__load(&g->name[n], RELAXED)) != '\0'; n++)
-            buf[n] = c < ' ' ? '?' : c;
+    for (char c; n < GORT_NAME_SIZE - 1 && (c = gort__load(&name[n], RELAXED)) != '\0'; n++)
+        buf[n] = c < ' ' ? '?' : c;
     buf[n] = '\0';
     return n;
 }
@@ -36,7 +36,7 @@ static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
                                    ACQUIRE); /* pairs with schedule.c; records stay for the whole run */
     if (state == GORT_G_RUNNING && m)
         n += gort__fmt(line + n, sizeof line - n, ", thread %d", gort__load(&m->tid, RELAXED));
-    if (gort__load(&g->flags, RELAXED) & GORT_G_BOUND)
+    if (gort__load(&g->lock_depth, RELAXED)) /* GORT_G_BOUND: also while it is preempted */
         n += gort__fmt(line + n, sizeof line - n, ", locked to thread");
     uint64_t parent = gort__load(&g->parent, RELAXED);
     n += gort__fmt(line + n, sizeof line - n, "]");
@@ -85,7 +85,7 @@ void gort_dump(int fd)
 
 size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size)
 {
-    char name[sizeof g->name];
+    char name[GORT_NAME_SIZE];
     size_t n = gort__fmt(buf, size, "goroutine %lu", (unsigned long)gort__load(&g->id, RELAXED));
     if (copy_name(g, name))
         n += gort__fmt(buf + n, size - n, " (%s)", name);

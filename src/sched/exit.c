@@ -47,25 +47,22 @@ void gort__block_put(void *block, size_t size)
     gort__slab_put(&gort__sched.blocks[i], block);
 }
 
-void gort__drop_context(void *context)
-{
-    gort__ref_drop(context);
-}
-
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
 {
-    struct gort__exit_handler *h = gort__block_get(sizeof *h);
+    struct gort__extra *extra = gort__g_extra(g);
+    struct gort__exit_handler *h = extra ? gort__block_get(sizeof *h) : NULL;
     if (!h)
         return false;
-    *h = (struct gort__exit_handler){g->handlers, fn, arg};
-    g->handlers = h;
-    gort__g_flag_on(g, GORT_G_CLEANUP);
+    *h = (struct gort__exit_handler){extra->handlers, fn, arg};
+    extra->handlers = h;
     return true;
 }
 
 void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
 {
-    for (struct gort__exit_handler **at = &g->handlers; *at; at = &(*at)->next)
+    if (!g->extra)
+        return;
+    for (struct gort__exit_handler **at = &g->extra->handlers; *at; at = &(*at)->next)
         if ((*at)->fn == fn && (*at)->arg == arg) {
             struct gort__exit_handler *h = *at;
             *at = h->next;
@@ -93,14 +90,20 @@ bool gort__callback(void (*fn)(void *), void *arg)
     return gort__enter() != NULL;
 }
 
+/* A plain thread's are gone when its run ended during one of them. */
+static struct gort__exit_handler *last_handler(const struct gort__g *g)
+{
+    return g->extra ? g->extra->handlers : NULL;
+}
+
 /* Runs what the goroutine left to be run at its end. False: the run is over. */
 static GORT_NOINLINE bool run_handlers(struct gort__g *g)
 {
-    while (g->handlers && g->handlers->fn != gort__drop_context) {
-        struct gort__exit_handler *h = g->handlers;
+    struct gort__exit_handler *h;
+    while ((h = last_handler(g)) != NULL) {
         void (*fn)(void *) = h->fn;
         void *arg = h->arg;
-        g->handlers = h->next;
+        g->extra->handlers = h->next;
         gort__block_put(h, sizeof *h);
         if (!gort__callback(fn, arg))
             return false;
@@ -114,22 +117,20 @@ void gort__g_cleanup(struct gort__g *g)
     do
         if (!run_handlers(g) || !gort__keys_destroy(g))
             return;
-    while (g->handlers && g->handlers->fn != gort__drop_context);
+    while (last_handler(g));
     if (g->flags & GORT_G_FINALLY) {
         gort__g_flag_off(g, GORT_G_FINALLY);
         gort__callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
     }
-    if (g->handlers) { /* the reference on the inherited context: only now is it not in use any more */
-        struct gort__exit_handler *h = g->handlers;
-        g->handlers = NULL;
-        gort__g_flag_off(g, GORT_G_CONTEXT);
-        gort__drop_context(h->arg);
-        gort__block_put(h, sizeof *h);
+    if (g->extra) {
+        if (g->extra->inherited) { /* only now is it not in use any more */
+            gort__g_flag_off(g, GORT_G_CONTEXT);
+            gort__ref_drop(g->extra->inherited);
+        }
+        gort__g_extra_put(g);
     }
-    if (g->copy) {
-        gort__block_put(g->copy, g->arg[1]);
-        g->copy = NULL;
-    }
+    if (g->flags & GORT_G_COPY)
+        gort__block_put((void *)g->arg[0], g->arg[1]);
 }
 
 static bool commit_end(struct gort__g *g, void *arg)
@@ -182,8 +183,7 @@ void gort__g_end(void)
     if (GORT_UNLIKELY(m->locked_g != NULL)) {
         m->locked_g = NULL;
         m->die = true;
-        g->lock_depth = 0;
-        g->bound_m = NULL;
+        gort__store(&g->lock_depth, 0, RELAXED);
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
         struct gort__g *next = gort__pick_next(m->p);
         if (next) {

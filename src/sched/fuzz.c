@@ -5,8 +5,9 @@
  * Why: most orders of events never happen on an idle machine. With a seed, each M and P draws from
  * its own generator and now and then delays itself at a point where order matters (before a
  * commit, before a wake-up, while stealing, after an unlock), or makes an unusual choice (whom to
- * run next, when to look at the global queue). At one P the choices, and
- * so the schedule, are the same for the same seed; with more the kernel adds its own.
+ * run next, when to look at the global queue). At one P and without preemption the choices, and
+ * so the schedule, are the same for the same seed, but for what the clock decides (timers, fairness of
+ * a mutex); with more the kernel adds its own.
  * Threads: each M for itself.
  */
 #include "sched/verbs.h"

@@ -55,12 +55,13 @@ enum gort__reason {
 enum gort__gflag {
     GORT_G_MAIN = 1,      /* the main goroutine */
     GORT_G_THREAD = 2,    /* stands for a thread (a plain one, or an M's own stack), never queued */
-    GORT_G_BOUND = 4,     /* runs on bound_m only */
-    GORT_G_NAMED = 8,     /* name is set */
-    GORT_G_CLEANUP = 16,  /* has keys, exit handlers or a copied argument to release at its end */
+    GORT_G_BOUND = 4,     /* runs on m only */
+    GORT_G_NAMED = 8,     /* extra has its name */
+    GORT_G_CLEANUP = 16,  /* has an extra, GORT_G_FINALLY or GORT_G_COPY to see to at its end */
     GORT_G_WORDS = 32,    /* fn takes more than one word */
     GORT_G_CONTEXT = 64,  /* scope is set */
     GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
+    GORT_G_COPY = 256,    /* arg[0] is a block of arg[1] bytes to release at its end */
     /* These two are tested together with GORT_G_BOUND by whoever is about to resume one. */
     GORT_G_SHRINKING =
         0x4000,             /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */
@@ -73,14 +74,25 @@ enum gort__gflag {
 struct gort__m;
 struct gort__exit_handler;
 struct gort__keys;
+struct gort__ref;
 struct gort__scope;
 
 /* A piece of the global queue; described in its first G. */
 struct gort__segment {
-    struct gort__g *next, *last; /* the first G of the next piece; the last G of this one */
+    struct gort__g *next; /* the first G of the next piece */
     uint32_t n;
     int origin; /* the P it came from, -1: none */
 };
+
+#define GORT_NAME_SIZE 32
+
+/* What few goroutines have: made when first needed, released at the end (extra.c). Type-stable, as Gs are. */
+struct gort__extra {
+    struct gort__exit_handler *handlers; /* the last registered first; the link of a free one (slab.c) */
+    struct gort__keys *keys;             /* goroutine-local values, NULL without any */
+    struct gort__ref *inherited;         /* the context that it was started under, NULL without one */
+    char name[GORT_NAME_SIZE];           /* valid with GORT_G_NAMED; read by dumps at any time */
+} GORT_ALIGNED_LINE;
 
 struct gort__g {
     /* What a switch and a queue touch. */
@@ -91,7 +103,7 @@ struct gort__g {
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
     uint16_t flags;            /* enum gort__gflag; atomic, written by the owner */
     int err;                   /* errno while it is not running; owner */
-    struct gort__m *m;         /* the M that runs it; a GORT_G_THREAD's M; atomic, for dumps */
+    struct gort__m *m;         /* the M that ran it last; a GORT_G_THREAD's M; atomic, for dumps */
     struct gort__stack *stack; /* NULL before the first run and for GORT_G_THREAD; atomic, for dumps */
 
     /* How it starts: fn is called with arg[0]; with GORT_G_WORDS with all six, of which a callee may ignore
@@ -102,15 +114,11 @@ struct gort__g {
     uintptr_t arg[6];
 
     /* Rarely used. */
-    struct gort__scope *scope;           /* of the context in use, inherited; valid with GORT_G_CONTEXT */
-    char name[32];                       /* valid with GORT_G_NAMED; read by dumps at any time */
-    struct gort__m *bound_m;             /* with GORT_G_BOUND */
-    struct gort__keys *keys;             /* goroutine-local values, NULL without any */
-    struct gort__exit_handler *handlers; /* the last registered first */
-    void *copy;                          /* the copied argument's block, NULL without one */
+    struct gort__scope *scope; /* of the context in use, inherited; valid with GORT_G_CONTEXT */
+    struct gort__extra *extra; /* what few have, NULL: nothing of it; atomic, written by the owner */
 
     /* For the primitives that it waits on, and for the sanitizers. */
-    uint16_t lock_depth;          /* nested gort_lock_thread calls; owner */
+    uint16_t lock_depth;          /* nested gort_lock_thread calls; atomic, written by the owner */
     uint16_t preempt_off;         /* nested gort_preempt_off calls; owner */
     uint32_t wait_word;           /* who won the race to wake it; meaning given by what it waits on */
     void *wait_slot;              /* whatever the waker left for it */
@@ -118,7 +126,7 @@ struct gort__g {
     struct gort__segment segment; /* of the first G of each piece of the global queue (queue.c) */
 } GORT_ALIGNED_LINE;
 
-_Static_assert(sizeof(struct gort__g) == 256, "a goroutine that has not run costs 256 bytes");
+_Static_assert(sizeof(struct gort__g) == 192, "a goroutine that has not run costs 192 bytes");
 
 /*
  * A record that has no stack needs no sp: in a list that will be walked by somebody in whose cache it is not, its sp is the

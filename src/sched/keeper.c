@@ -115,16 +115,29 @@ static bool create_wanted(struct gort__m *m)
         struct gort__m *next = m->link;
         char name[16];
         gort__fmt(name, sizeof name, "gort-%d", m->id);
-        m->has_thread = true; /* before it runs; nobody looks until the end of the run */
+        gort__store(&m->has_thread, true, RELAXED); /* before it runs */
         int err = gort__os_thread_start(&m->thread, gort__m_main, m, name);
         if (err) {
-            m->has_thread = false;
+            gort__store(&m->has_thread, false, RELAXED);
             if (refused(m, err))
                 all = false;
         }
         m = next;
     }
     return all;
+}
+
+/* Every M waits for its thread: one of them needs it more than sysmon, which may have got that of a tied goroutine that ended. */
+static bool no_threads(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    int wanted = 0;
+    for (struct gort__m *m = s->wanted_ms; m; m = m->link)
+        wanted++;
+    bool none = wanted && wanted == s->m_count;
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return none;
 }
 
 static void join_dead(struct gort__m *m)
@@ -200,11 +213,18 @@ void gort__keeper_loop(void)
         if (retry) /* work may wait for an M that there was no memory for */
             gort__wake_if_idle();
         created &= !starved;
-        if (create && !s->sysmon_on && gort__sysmon_start())
-            created = false; /* no thread for it: tried again like the others */
+        bool unwatched = create && !s->sysmon_on && gort__sysmon_start() != 0;
+        if (create && !created && no_threads()) {
+            gort__sysmon_stop();
+            unwatched = true;
+        }
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->creating = false;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        if (unwatched) {
+            created = false; /* no thread for it: tried again like the others */
+            gort__sysmon_stand_in();
+        }
         int64_t until = gort__shrink(gort__os_now());
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)

@@ -6,7 +6,7 @@
  * values hang off its record in two levels, made when first set, so that one without values pays
  * one pointer:
  *
- *     g->keys -> root: 16 pointers -> leaf: 16 entries {generation, value}
+ *     g->extra->keys -> root: 16 pointers -> leaf: 16 entries {generation, value}
  *
  * An entry counts only if its generation is the key's: deleting a key invalidates all values at
  * once without visiting any goroutine.
@@ -81,9 +81,15 @@ int gort_key_delete(gort_key key)
     return err;
 }
 
+static struct gort__keys *keys_of(const struct gort__g *g)
+{
+    return g->extra ? g->extra->keys : NULL;
+}
+
 static struct entry *find(struct gort__g *g, gort_key key)
 {
-    struct leaf *leaf = g->keys ? g->keys->leaf[key.index / ENTRIES] : NULL;
+    struct gort__keys *keys = keys_of(g);
+    struct leaf *leaf = keys ? keys->leaf[key.index / ENTRIES] : NULL;
     return leaf ? &leaf->entry[key.index % ENTRIES] : NULL;
 }
 
@@ -108,12 +114,12 @@ static void *zeroed_block(size_t size)
 
 static struct entry *find_or_make(struct gort__g *g, gort_key key)
 {
-    if (!g->keys && !(g->keys = zeroed_block(sizeof *g->keys)))
+    struct gort__extra *extra = gort__g_extra(g);
+    if (!extra || (!extra->keys && !(extra->keys = zeroed_block(sizeof *extra->keys))))
         return NULL;
-    struct leaf **leaf = &g->keys->leaf[key.index / ENTRIES];
+    struct leaf **leaf = &extra->keys->leaf[key.index / ENTRIES];
     if (!*leaf && !(*leaf = zeroed_block(sizeof **leaf)))
         return NULL;
-    gort__g_flag_on(g, GORT_G_CLEANUP);
     return &(*leaf)->entry[key.index % ENTRIES];
 }
 
@@ -131,8 +137,6 @@ int gort_key_set(gort_key key, void *value)
             *e = (struct entry){key.generation, value};
         else
             err = -ENOMEM;
-        if (m->g->keys)
-            gort__g_flag_on(m->g, GORT_G_CLEANUP);
     }
     gort__leave(m);
     return err;
@@ -156,23 +160,27 @@ static int destroy(uint32_t index, struct entry *e)
 
 bool gort__keys_destroy(struct gort__g *g)
 {
-    bool more = g->keys != NULL;
+    struct gort__keys *keys = keys_of(g);
+    bool more = keys != NULL;
     for (int round = 0; more && round < DTOR_ROUNDS; round++) {
         more = false;
         for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
             /* A plain thread's are gone when its run ended during a destructor; it may be in the next one by now. */
-            struct leaf *leaf = g->keys ? g->keys->leaf[i / ENTRIES] : NULL;
+            keys = keys_of(g);
+            struct leaf *leaf = keys ? keys->leaf[i / ENTRIES] : NULL;
             int did = leaf ? destroy(i, &leaf->entry[i % ENTRIES]) : NO_DTOR;
             if (did == RUN_OVER)
                 return false; /* the memory of the values went with the run */
             more |= did == CALLED;
         }
     }
-    for (int i = 0; g->keys && i < LEAVES; i++)
-        if (g->keys->leaf[i])
-            gort__block_put(g->keys->leaf[i], sizeof(struct leaf));
-    if (g->keys)
-        gort__block_put(g->keys, sizeof *g->keys);
-    g->keys = NULL;
+    keys = keys_of(g);
+    if (!keys)
+        return true;
+    for (int i = 0; i < LEAVES; i++)
+        if (keys->leaf[i])
+            gort__block_put(keys->leaf[i], sizeof(struct leaf));
+    gort__block_put(keys, sizeof *keys);
+    g->extra->keys = NULL;
     return true;
 }

@@ -64,7 +64,7 @@ static void held_put_locked(struct gort__g *g, bool soon)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
-    g->bound_m->cpu = gort__os_cpu();
+    g->m->cpu = gort__os_cpu();
     if (!s->held.first) {
         s->held.first = s->held.last = g;
     } else if (soon && s->held.first->link) {
@@ -88,7 +88,7 @@ static struct gort__g *before_near_locked(void)
     if (s->hurry || s->held_passed >= GORT_M_NEAR)
         return NULL;
     for (int i = 0; g && i < GORT_M_NEAR; i++, before = g, g = g->link)
-        if (g->bound_m->cpu == cpu || g->bound_m->fronted)
+        if (g->m->cpu == cpu || g->m->fronted)
             return before;
     return NULL;
 }
@@ -125,7 +125,7 @@ struct gort__g *gort__held_take(void)
 
 struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
 {
-    struct gort__m *m = g->bound_m;
+    struct gort__m *m = g->m;
     m->waiting = false;
     m->next_p = p;
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
@@ -226,8 +226,8 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
 static bool bind(struct gort__g *g, struct gort__m *m)
 {
     bool tied = (g->flags & GORT_G_BOUND) != 0;
+    gort__check(g->m == m);
     gort__g_flag_on(g, GORT_G_BOUND);
-    g->bound_m = m;
     return tied;
 }
 
@@ -236,10 +236,8 @@ static void resume(struct gort__m *m, struct gort__g *g, bool tied)
 {
     if (!wait_for_grant(m, g))
         return; /* gort__attend sees that the run is over */
-    if (!tied) {
+    if (!tied)
         gort__g_flag_off(g, GORT_G_BOUND);
-        g->bound_m = NULL;
-    }
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);

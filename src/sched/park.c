@@ -13,7 +13,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-static struct gort__m *park_thread(struct gort__m *m, gort__commit commit, void *arg)
+static GORT_NOINLINE struct gort__m *park_thread(struct gort__m *m, gort__commit commit, void *arg)
 {
     struct gort__g *g = m->g;
     gort__commit then = commit;
@@ -23,19 +23,25 @@ static struct gort__m *park_thread(struct gort__m *m, gort__commit commit, void 
     return m;
 }
 
+/* In a function of its own, as park_thread, so that gort__park itself needs no stack. */
+static GORT_NOINLINE struct gort__m *park_checked(struct gort__m *m, struct gort__g *g)
+{
+    gort__overflow_check(g);
+    return gort__switch_away(m, g);
+}
+
 struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason)
 {
     struct gort__m *m = gort__m_self();
     struct gort__g *g = m->g;
     gort__store(&g->reason, (uint8_t)reason, RELAXED);
     gort__g_set(g, GORT_G_WAITING);
-    if (GORT_UNLIKELY(g->flags & (GORT_G_THREAD | GORT_G_CHECKED))) {
-        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD)
-            return park_thread(m, commit, arg);
-        gort__overflow_check(g);
-    }
+    if (GORT_UNLIKELY(g->flags & GORT_G_THREAD))
+        return park_thread(m, commit, arg);
     m->commit = commit;
     m->commit_arg = arg;
+    if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
+        return park_checked(m, g);
     return gort__switch_away(m, g);
 }
 

@@ -17,7 +17,7 @@
  * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
  * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). But first they may come to their next
  * call, which ends them: a signal from before the end must not freeze one that is about to call us, and leave its thread for
- * good. So the keeper says when the time for that is over. One that slept in a blocking call is ended when it comes back.
+ * good. So they have a little of their own CPU time for that, however long it takes them to get it. One that slept in a blocking call is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
  * nothing that allocates; (2) in_handler is set while the thread is in the handler because of us, on the alternate
  * stack or, under valgrind, on the one that the signal met; (3) no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
@@ -57,12 +57,22 @@ static void run_is_over(struct gort__m *m)
     gort__entry_end_thread(m);
 }
 
+#define FREEZE_GRACE INT64_C(2000000) /* ns of CPU time, in which it may still call us */
+
+/* The thread's clock tells, not the signal: that may be from before the end, and a thread that got no CPU since then has not
+ * had its time. */
+static bool grace_is_over(struct gort__m *m)
+{
+    int64_t from = gort__load(&m->cpu_at_end, RELAXED),
+            cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    return from && (cpu < 0 || cpu - from >= FREEZE_GRACE);
+}
+
 /* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main returned
- * have time left. Not armed when it has: the keeper signals when the time is over. */
+ * have time left. Not armed when it has: gort__freeze sees to a signal when the time is over. */
 static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc)
 {
-    bool due = (bits & GORT_ATT_NO_P) || gort__load(&m->due, RELAXED) || gort__load(&m->left, RELAXED);
-    if (!due)
+    if (!(bits & GORT_ATT_NO_P) && !gort__load(&m->left, RELAXED) && !grace_is_over(m))
         return;
     if (!libc && (!off || m->polite++ >= POLITE_OFF))
         run_is_over(m);
@@ -200,16 +210,24 @@ void gort__preempt_thread_end(struct gort__m *m)
 
 /* --- the end of a run ------------------------------------------------------------------------- */
 
-#define FREEZE_PATIENCE (GORT_TSAN ? INT64_C(50000000) : INT64_C(1000000000)) /* ns; TSan delays signals */
+#define FREEZE_PATIENCE INT64_C(1000000000) /* ns */
+#define SIGNAL_PATIENCE                                                                                      \
+    (GORT_TSAN ? INT64_C(50000000) : FREEZE_PATIENCE) /* for the signal: TSan keeps it back */
 
-#define FREEZE_GRACE INT64_C(2000000)   /* ns of CPU time in which a goroutine may still call us */
-#define FREEZE_WALL  INT64_C(500000000) /* ns, if it gets no CPU */
+/* From now on the time counts in which m may still call us. */
+static void begin_grace(struct gort__m *m)
+{
+    if (m->cpu_at_end)
+        return;
+    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    gort__store(&m->cpu_at_end, cpu > 0 ? cpu : 1, RELAXED);
+}
 
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
-static bool settled(struct gort__m *m, int64_t until)
+static bool settled(struct gort__m *m)
 {
-    if (!m->has_thread || gort__load(&m->adrift, RELAXED) || !gort__load(&m->started, ACQUIRE) ||
-        gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
+    if (!gort__load(&m->has_thread, RELAXED) || gort__load(&m->adrift, RELAXED) ||
+        !gort__load(&m->started, ACQUIRE) || gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
         return true;
     if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */
         return false;
@@ -217,38 +235,43 @@ static bool settled(struct gort__m *m, int64_t until)
         gort__load(&m->nested, ACQUIRE)) /* pairs with gort__leave, timer.c */
         return true;
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
+    bool left = gort__load(&m->left, RELAXED);
     if (gort__sysmon_asleep(&m->still_at_end, tid, gort__os_now(), false) &&
         !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
         gort__store(&m->left, true, RELAXED);
-        if (timer >= 0) /* it has its time when it comes back: it may be about to call us */
+        if (!left && timer >= 0) /* it has its time when it comes back: it may be about to call us */
             gort__os_cpu_timer_arm(timer, FREEZE_GRACE);
         return true;
     }
-    /* Most call us, or block, in a moment, and end in a clean way. */
-    int64_t cpu = gort__os_thread_cpu(tid);
-    if (!m->cpu_at_end)
-        m->cpu_at_end = cpu + 1;
-    if (cpu - m->cpu_at_end < FREEZE_GRACE && gort__os_now() < until)
-        return false;
-    gort__store(&m->due, true, RELAXED);
-    send_to(m, tid);
+    if (left && gort__load(&m->on_g0, RELAXED)) /* run_is_over lets it go on */
+        return true;
+    /* Most call us, or block, in a moment, and end in a clean way. Also those that slept at the first look: perhaps for a lock
+     * of stdio, which asks for none when the program exits. */
+    begin_grace(m);
+    if (grace_is_over(m))
+        send_to(m, tid);
     return false;
 }
 
 void gort__freeze(struct gort__m *list)
 {
-    int64_t patience = gort__os_now() + FREEZE_PATIENCE;
-    for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() < patience;) {
+    int64_t from = gort__os_now(), patience = FREEZE_PATIENCE;
+    for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() - from < patience;) {
         all = true;
+        patience = SIGNAL_PATIENCE;
         for (struct gort__m *m = list; m; m = m->all_next)
-            all &= settled(m, patience - FREEZE_PATIENCE + FREEZE_WALL);
+            if (!settled(m)) {
+                all = false;
+                if (!grace_is_over(m)) /* it is not signalled yet: it waits for a CPU, or is about to end */
+                    patience = FREEZE_PATIENCE;
+            }
         if (!all)
             gort__os_nap(100000);
     }
     /* Those that got no CPU all the time, or waited in the handler: their own clock tells when their time is over. */
     for (struct gort__m *m = list; m && !gort__sched.conf.preempt_off; m = m->all_next)
-        if (!settled(m, INT64_MAX)) {
-            gort__store(&m->due, true, RELAXED);
+        if (!settled(m)) {
+            begin_grace(m);
             gort__os_cpu_timer_arm(gort__load(&m->timer, RELAXED), FREEZE_GRACE);
         }
 }

@@ -8,15 +8,16 @@
  * misses. It prefers one that its own P put there, whose records are still in its cache: two Ps
  * that both start many goroutines otherwise run each other's, at a cost of some 100 ns each.
  *
- *     first -> G (n = 129, of P 0) -> next: G (n = 3) -> next: G (n = 129, of P 1)
- *              | link                       | link
- *              G ... G (last)               G ... G (last)
+ *     first -> G (n = 129, of P 0) -> next: G (n = 3) -> next: G (n = 129, of P 1) <- last
+ *              | link                       | link             | link
+ *              G ... G                      G ... G            G ... G <- queue_end
  *
  * Fairness: every 61st pick takes the very first goroutine (schedule.c), and a segment that has been first is passed over
  * some times at most: its P's thread may have no CPU for long, and one in 61 would leave the last of it waiting for
  * 100 ms beside a P that is never out of work.
  * Invariants: (1) sched.queued is the number of Gs in all segments; (2) everything in it is runnable;
- * (3) no segment is empty or holds more than half a ring and one.
+ * (3) no segment is empty or holds more than half a ring and one; (4) queue_end is the last G of the last
+ * segment, or NULL: that is not known, and the next one to come starts a segment.
  * Threads: any; `_locked` functions with sched.lock held.
  */
 #include "base/fatal.h"
@@ -37,23 +38,24 @@ static void set_count(uint32_t n)
 static void append_locked(struct gort__glist list, int origin)
 {
     struct gort__sched *s = &gort__sched;
-    list.first->segment = (struct gort__segment){NULL, list.last, list.n, origin};
+    list.first->segment = (struct gort__segment){NULL, list.n, origin};
     if (s->queue.last)
         s->queue.last->segment.next = list.first;
     else
         s->queue.first = list.first;
     s->queue.last = list.first;
+    s->queue_end = list.last;
     set_count(s->queue.n + list.n);
 }
 
 void gort__queue_put_locked(struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__segment *tail = s->queue.last ? &s->queue.last->segment : NULL;
+    struct gort__segment *tail = s->queue_end ? &s->queue.last->segment : NULL;
     g->link = NULL;
     if (tail && tail->origin == -1 && tail->n < SEGMENT_MAX) {
-        tail->last->link = g;
-        tail->last = g;
+        s->queue_end->link = g;
+        s->queue_end = g;
         tail->n++;
         set_count(s->queue.n + 1);
         return;
@@ -94,74 +96,80 @@ static struct gort__g **choose_locked(int id, struct gort__g **before)
     return &s->queue.first;
 }
 
-/* Cuts the first n Gs off the segment at *at. */
-static struct gort__glist cut_locked(struct gort__g **at, struct gort__g *before, uint32_t n)
+/* Cuts the first Gs off the segment at *at, as many as wanted or as there are, and tells how many. */
+static uint32_t cut_locked(struct gort__g **at, struct gort__g *before, uint32_t n)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g *first = *at, *last = first;
+    struct gort__g *first = *at, *rest = first;
     struct gort__segment segment = first->segment;
-    struct gort__glist list = {first, segment.last, segment.n};
     if (n < segment.n) { /* the rest becomes the segment */
-        for (uint32_t i = 1; i < n; i++)
-            last = last->link;
-        struct gort__g *rest = last->link;
+        for (uint32_t i = 0; i < n; i++)
+            rest = rest->link;
         rest->segment = segment;
         rest->segment.n -= n;
         *at = rest;
         if (s->queue.last == first)
             s->queue.last = rest;
-        list = (struct gort__glist){first, last, n};
     } else {
+        n = segment.n;
         *at = segment.next;
-        if (s->queue.last == first)
+        if (s->queue.last == first) {
             s->queue.last = before;
+            s->queue_end = NULL;
+        }
     }
-    set_count(s->queue.n - list.n);
-    return list;
+    set_count(s->queue.n - n);
+    return n;
 }
 
 struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__glist list = {0}, ignored;
-    struct gort__g *before = NULL;
+    struct gort__glist ignored;
+    struct gort__g *first = NULL, *before = NULL;
+    uint32_t n = 0;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (s->queue.first) {
         struct gort__g **at = most == 1 ? &s->queue.first : choose_locked(p->id, &before);
-        uint32_t n = s->queue.n / (uint32_t)s->procs + 1; /* a fair share */
-        list = cut_locked(at, before, n < most ? n : most);
+        n = s->queue.n / (uint32_t)s->procs + 1; /* a fair share */
+        first = *at;
+        n = cut_locked(at, before, n < most ? n : most);
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     /* The ring has room: the caller's is empty, or it took one. */
-    for (struct gort__g *g = list.n > 1 ? list.first->link : NULL, *next; g; g = next) {
-        next = g == list.last ? NULL : g->link;
+    struct gort__g *g = n > 1 ? first->link : NULL;
+    for (uint32_t left = n; left > 1; left--) {
+        struct gort__g *next = g->link;
         if (!g->ctx.pc)
             gort__g_ask_ahead(g);
         gort__runq_put(&p->runq, g, &ignored);
         gort__check(ignored.n == 0);
+        g = next;
     }
-    if (list.n > 1) {
+    if (n > 1) {
         gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
         gort__wake_if_idle();
     }
-    return list.first;
+    return first;
 }
 
 struct gort__g *gort__queue_take_bound_locked(void)
 {
     struct gort__g **at = &gort__sched.queue.first, *before = NULL;
     for (; *at; before = *at, at = &before->segment.next) {
-        struct gort__segment *segment = &(*at)->segment;
-        if (gort__load(&(*at)->flags, RELAXED) & GORT_G_BOUND)
-            return cut_locked(at, before, 1).first;
-        for (struct gort__g *prev = *at; prev != segment->last; prev = prev->link) {
+        struct gort__g *first = *at, *prev = first;
+        if (gort__load(&first->flags, RELAXED) & GORT_G_BOUND) {
+            cut_locked(at, before, 1);
+            return first;
+        }
+        for (uint32_t i = 1; i < first->segment.n; i++, prev = prev->link) {
             struct gort__g *g = prev->link;
             if (!(gort__load(&g->flags, RELAXED) & GORT_G_BOUND))
                 continue;
             prev->link = g->link;
-            if (segment->last == g)
-                segment->last = prev;
-            segment->n--;
+            if (gort__sched.queue_end == g)
+                gort__sched.queue_end = prev;
+            first->segment.n--;
             set_count(gort__sched.queue.n - 1);
             return g;
         }

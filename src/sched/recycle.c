@@ -2,7 +2,7 @@
 /*
  * recycle.c - records of goroutines that nobody needs any more give their memory back.
  *
- * Why: a million goroutines leave 256 MB of records behind when they end. They lie in the shared list of free batches,
+ * Why: a million goroutines leave 192 MB of records behind when they end. They lie in the shared list of free batches,
  * linked through themselves, in any order; their chunks can be given back only whole. So, when for two whole ticks there were
  * never fewer than some batches too many (a load that comes in waves needs them again), and about as many (while many end
  * hardly any chunk is free as a whole, and each pass goes through all records), the scavenger takes the list into its hands,
@@ -22,7 +22,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define ENOUGH 256 /* batches, 4 MiB: not worth the trouble below */
+#define ENOUGH 256 /* batches, 3 MiB: not worth the trouble below */
 #define MARK   0x6d61726bu
 #define GONE   0x676f6e65u
 

@@ -61,7 +61,8 @@ static void visit_g(const struct visit *v, const struct gort__g *g)
         return;
     v->fn(g, g + 1, v->arg);
     const struct gort__m *m = gort__load(&g->m, ACQUIRE); /* pairs with schedule.c; may be an old one */
-    bool on_thread = m && (gort__load(&m->g, RELAXED) == g || (m->block_g == g && !m->on_g0));
+    bool on_thread = m && (gort__load(&m->g, RELAXED) == g ||
+                           (gort__load(&m->block_g, RELAXED) == g && !gort__load(&m->on_g0, RELAXED)));
     if (!on_thread && g->stack && g->ctx.pc)
         visit_stack(v, NULL, (uintptr_t)g->ctx.sp);
 }
@@ -77,7 +78,7 @@ static GORT_NOINLINE void visit_all(const struct visit *v, struct gort__m *self)
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
-        if (m != self && m->has_thread)
+        if (m != self && gort__load(&m->has_thread, RELAXED))
             visit_thread(v, m);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     gort__slab_each(&s->gs, visit_gs, (void *)(uintptr_t)v);

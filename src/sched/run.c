@@ -132,6 +132,7 @@ static int start(void)
     gort__store(&keeper_m->inside, 1, RELAXED);
     gort__m_set_self(keeper_m);
     s->gs.object = sizeof(struct gort__g);
+    s->extras.object = sizeof(struct gort__extra);
     s->ids = 1;
     gort__block_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
@@ -155,7 +156,6 @@ static int start(void)
     g->fn = (void (*)(void))main_start;
     g->id = s->ids++;
     gort__store(&g->flags, (uint16_t)(GORT_G_MAIN), RELAXED);
-    gort__g_name(g, "main");
     gort__g_set(g, GORT_G_RUNNABLE);
 
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -198,7 +198,7 @@ static bool keep_stack(const char *base, size_t size)
 static bool keep_chunk(struct gort__chunk *c)
 {
     for (struct gort__m *m = orphans; m; m = m->link)
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const char *used = (const char *)
                                    m->estate.chunk[i]; /* an address in the chunk, until it is found here */
             if (used >= c->first && used < c->limit) {
@@ -231,7 +231,7 @@ void gort__estate_free(struct gort__estate *e)
         free_p(e->p);
     if (e->stack)
         gort__os_vm_unmap(e->stack, e->stack_size);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (e->chunk[i])
             gort__chunk_drop(e->chunk[i]);
 }
@@ -269,7 +269,8 @@ static void bury(struct gort__m *m)
             m->estate.stack = g->stack->base;
             m->estate.fiber = g->sanitizer;
             m->estate.chunk[0] = (struct gort__chunk *)(void *)g;
-            m->estate.chunk[1] = g->copy;
+            m->estate.chunk[1] = gort__load(&g->flags, RELAXED) & GORT_G_COPY ? (void *)g->arg[0] : NULL;
+            m->estate.chunk[2] = (struct gort__chunk *)(void *)gort__load(&g->extra, RELAXED);
         }
         m->link = orphans;
         orphans = m;
@@ -365,7 +366,7 @@ static void send_away_plain(void)
             }
             if (again)
                 continue;
-            m->g0.keys = NULL, m->g0.handlers = NULL; /* their memory goes with the run */
+            gort__store(&m->g0.extra, NULL, RELAXED); /* all its memory goes with the run */
         }
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         if (again)
@@ -404,6 +405,7 @@ static void teardown(struct gort__m *former)
     gort__stack_destroy(keep_stack);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
         gort__slab_destroy(&s->blocks[i], keep_chunk);
+    gort__slab_destroy(&s->extras, keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++)
         if (!keep_p(s->ps[i]))

@@ -50,7 +50,7 @@ struct gort__estate {
     char *stack; /* the slot of its goroutine; NULL: nothing */
     size_t stack_size;
     void *fiber;                  /* TSan's */
-    struct gort__chunk *chunk[2]; /* of its goroutine's record, and of its copied argument */
+    struct gort__chunk *chunk[3]; /* of its goroutine's record, of its copied argument, of its extra */
     struct gort__p *p;            /* its m->p: gort_block_enter looks there without asking; NULL: none */
 };
 
@@ -99,7 +99,7 @@ struct gort__m {
     bool quit;                       /* end the thread instead of running; guarded by sched.lock */
     bool die;                        /* the G tied to it ended: so does the thread */
     bool started;                    /* the thread has come to life; atomic */
-    bool has_thread;                 /* false while the keeper has not created it; owned by the keeper */
+    bool has_thread;      /* false while the keeper has not created it; atomic, written by the keeper */
     uint32_t fate;        /* enum gort__fate: who sees to the record when the run is over; atomic */
     bool spare;           /* made ahead of need; its thread clears it */
     bool waiting;         /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
@@ -115,11 +115,10 @@ struct gort__m {
     char *stack_hi;     /* the upper end of the thread's own stack, as far as we use it */
     bool delicate;      /* what the handler interrupted may hold locks of libc; owned by the thread */
     bool left;          /* it slept in the kernel when the run ended; atomic */
-    bool due;           /* it has had its time to call us after the end: the next signal freezes it; atomic */
-    int64_t cpu_at_end; /* its CPU clock when the run had ended; owned by the keeper, as still_at_end */
-    struct gort__still still_at_end;
-    uint32_t frozen; /* for good: the run is over (preempt.c); atomic, futex */
-    uint8_t polite;  /* how often the handler has let the goroutine leave libc; owned by the thread */
+    int64_t cpu_at_end; /* its CPU clock when the run had ended; atomic, written by who ends the run */
+    struct gort__still still_at_end; /* owned by who ends the run */
+    uint32_t frozen;                 /* for good: the run is over (preempt.c); atomic, futex */
+    uint8_t polite; /* how often the handler has let the goroutine leave libc; owned by the thread */
     struct gort__p
         *lap_p; /* where its goroutine went on after it was held (lap.c); atomic, written by the thread */
     uint64_t lap_switches; /* of that P, then; the same */
@@ -145,8 +144,8 @@ struct gort__m {
     uint64_t run;               /* which run it belongs to (plain: used last) */
     struct gort__estate estate; /* what it keeps alive after the end of the run */
     int64_t block_at; /* when it gave its P up for an announced call, 0: it did not; owned by the thread */
-    uint64_t block_waits;          /* how often it had gone to sleep then; owned by the thread */
-    bool on_g0;                    /* it makes such a call (gort_block) right now */
+    uint64_t block_waits; /* how often it had gone to sleep then; owned by the thread */
+    bool on_g0;           /* it makes such a call (gort_block) right now; atomic, written by the thread */
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
@@ -236,8 +235,9 @@ struct gort__sched {
 
     /* Guarded by lock. */
     uint32_t queued GORT_ALIGNED_LINE; /* Gs in queue; atomic, written under lock */
+    uint32_t queue_passed;             /* how often the first segment of queue was passed over */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
-    uint32_t queue_passed;             /* how often its first segment was passed over */
+    struct gort__g *queue_end;         /* the last G in it, NULL: not known */
     struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
     uint32_t held_n;                   /* held.n; atomic, written under lock */
     uint32_t held_passed;              /* how often others went before the first of them; guarded by lock */
@@ -289,6 +289,7 @@ struct gort__sched {
     uint32_t free_batches_least;  /* since the scavenger last looked; under free_lock */
     struct gort__g *loose;        /* single idle Gs */
     struct gort__slab blocks[4];  /* 128, 256, 512, 1024 bytes: copied arguments, keys, exit handlers */
+    struct gort__slab extras;     /* struct gort__extra */
 };
 extern struct gort__sched gort__sched GORT_HIDDEN;
 
@@ -377,11 +378,9 @@ static inline struct gort__g **gort__g_batch_link(struct gort__g *batch)
 }
 void gort__g_batch_put_locked(struct gort__g *batch); /* with free_lock held */
 void gort__g_collect(void); /* memory is short: takes records and stacks from idle Ps */
-void gort__g_name(struct gort__g *g, const char *name);
-void gort__drop_context(void *context); /* the exit handler of one that inherited a context */
 bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg); /* false: no memory */
 void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg);
-void gort__g_cleanup(struct gort__g *g);            /* exit handlers, keys, copied argument; inside */
+void gort__g_cleanup(struct gort__g *g);            /* whatever it has to release at its end; inside */
 bool gort__keys_destroy(struct gort__g *g);         /* key.c; false: the run is over */
 bool gort__callback(void (*fn)(void *), void *arg); /* user code, outside; false: the run is over */
 void gort__block_init(void);
@@ -389,6 +388,12 @@ uint64_t gort__g_count(void);
 __attribute__((noreturn)) void gort__g_end(void); /* the running G ends */
 void *gort__block_get(size_t size);               /* up to 1024 bytes, 16-byte aligned; NULL: no memory */
 void gort__block_put(void *block, size_t size);
+
+/* --- extra.c: what few goroutines have ---------------------------------------------------------- */
+struct gort__extra *gort__g_extra(struct gort__g *g); /* made if there is none; NULL: no memory; inside */
+void gort__g_extra_put(struct gort__g *g);            /* it has one, with nothing in it but a name */
+bool gort__g_set_name(struct gort__g *g, const char *name); /* false: no memory; inside */
+const char *gort__g_name(const struct gort__g *g); /* anybody's, byte by byte: it may change at any time */
 
 /* --- queue.c: the global queue ---------------------------------------------------------------- */
 void gort__queue_put_locked(struct gort__g *g);
@@ -454,6 +459,8 @@ void gort__preempt_thread_end(struct gort__m *m);
 void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look at its attention soon */
 void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
+/* The keeper, while sysmon has no thread: sees to timers and fds, as every M may wait with a goroutine that is tied to it. */
+void gort__sysmon_stand_in(void);
 void gort__sysmon_stop(void);
 /* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
  * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */

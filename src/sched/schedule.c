@@ -14,7 +14,8 @@
  * Fairness: every 61st pick looks at `next` last, and at the global queue and the ring first, in
  * turns; so neither a full ring, nor a global queue that never empties, nor two goroutines that
  * ready each other for ever (through `next`, which inherits the time slice) keep others from running. It is also when
- * timers that are due and fds that are ready get their turn although there is work.
+ * timers that are due and fds that are ready get their turn although there is work; they come before the pick, not instead
+ * of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g.
  * Threads: each function by an M for itself, inside.
@@ -56,8 +57,10 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
     p->turn = FAIR_EVERY;
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
-    if (chores && chores_wait(p))
+    if (chores && chores_wait(p)) {
+        p->turn = 1; /* the fair pick is the next one: where many wait for fds there are always chores */
         return &gort__chore;
+    }
     struct gort__g *g = NULL;
     gort__p_new_slice(p);
     p->ring_first = !p->ring_first;
@@ -73,7 +76,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 }
 
 /* chores: gort__chore may come back too. */
-static inline struct gort__g *pick(struct gort__p *p, bool chores)
+static GORT_ALWAYS_INLINE struct gort__g *pick(struct gort__p *p, bool chores)
 {
     if (GORT_UNLIKELY(--p->turn == 0))
         return pick_fair(p, chores);
@@ -177,7 +180,7 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
                                                                        struct gort__g *to)
 {
     gort__check(to == &m->g0 || (m->p && gort__load(&m->p->m, RELAXED) == m));
-    gort__check(!(to->flags & GORT_G_BOUND) || to->bound_m == m);
+    gort__check(!(to->flags & GORT_G_BOUND) || to->m == m);
     if (GORT_UNLIKELY(has_thrown(m)))
         return switch_throwing(m, from, to);
     from->err = *m->err;
@@ -270,7 +273,7 @@ void gort__schedule_loop(struct gort__m *m)
                 gort__os_thread_yield();
                 continue;
             }
-            if ((flags & GORT_G_BOUND) && g->bound_m != m) {
+            if ((flags & GORT_G_BOUND) && g->m != m) {
                 gort__run_bound(m, g);
                 continue;
             }

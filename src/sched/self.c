@@ -64,7 +64,7 @@ int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
         if (len)
             memcpy(copy, arg, len);
         uintptr_t args[2] = {(uintptr_t)copy, size};
-        err = gort__go_owning(m, (void (*)(void))fn, args, copy);
+        err = gort__go_owning(m, (void (*)(void))fn, args);
         if (err)
             gort__block_put(copy, size);
     }
@@ -101,14 +101,16 @@ uint64_t gort_id(void)
 const char *gort_name(void)
 {
     struct gort__g *g = self();
-    return g && (g->flags & GORT_G_NAMED) ? g->name : "";
+    return g ? gort__g_name(g) : "";
 }
 
 void gort_set_name(const char *name)
 {
-    struct gort__g *g = self();
-    if (g)
-        gort__g_name(g, name);
+    struct gort__m *m = self() ? gort__enter() : NULL;
+    if (!m)
+        return;
+    gort__g_set_name(m->g, name); /* without memory for one it keeps the name that it has */
+    gort__leave(m);
 }
 
 size_t gort_count(void)
@@ -128,9 +130,13 @@ void gort_lock_thread(void)
     if (!m)
         return;
     struct gort__g *g = m->g;
-    if (!(g->flags & GORT_G_THREAD) && g->lock_depth++ == 0) {
+    if (g->flags & GORT_G_THREAD) {
+        gort__leave(m);
+        return;
+    }
+    gort__store(&g->lock_depth, g->lock_depth + 1, RELAXED); /* a dump looks at it */
+    if (g->lock_depth == 1) {
         gort__g_flag_on(g, GORT_G_BOUND);
-        g->bound_m = m;
         m->locked_g = g;
     }
     gort__leave(m);
@@ -145,9 +151,9 @@ void gort_unlock_thread(void)
     if (!(g->flags & GORT_G_THREAD)) {
         if (!g->lock_depth)
             gort__fatal("gort_unlock_thread without gort_lock_thread");
-        if (--g->lock_depth == 0) {
+        gort__store(&g->lock_depth, g->lock_depth - 1, RELAXED);
+        if (g->lock_depth == 0) {
             gort__g_flag_off(g, GORT_G_BOUND);
-            g->bound_m = NULL;
             m->locked_g = NULL;
         }
     }

@@ -2,7 +2,7 @@
 /*
  * spawn.c - starting goroutines: a record, its arguments, a place in the queue.
  *
- * Why: a started goroutine is 256 bytes and a queue entry; its stack comes when it first runs
+ * Why: a started goroutine is 192 bytes and a queue entry; its stack comes when it first runs
  * (schedule.c), because the first touch of fresh memory costs more than everything else together.
  * Records go through each P's own list, the last used first, in batches of 64 between Ps:
  *
@@ -21,7 +21,7 @@
 #include "sched/scope.h"
 #include "sched/verbs.h"
 
-#define SPARE_MAX 32 /* 2048 records, 512 KiB a P */
+#define SPARE_MAX 32 /* 2048 records, 384 KiB a P */
 
 #define BATCH      GORT_G_BATCH
 #define batch_link gort__g_batch_link
@@ -224,29 +224,20 @@ static GORT_NOINLINE void more_ids(struct gort__p *p)
     p->end_id = p->next_id + 256;
 }
 
-void gort__g_name(struct gort__g *g, const char *name)
-{
-    size_t n = 0;
-    for (; name && name[n] && n < sizeof g->name - 1; n++)
-        gort__store(&g->name[n], name[n], RELAXED);
-    gort__store(&g->name[n], '\0', RELAXED);
-    gort__g_flag_on(g, GORT_G_NAMED);
-}
-
 /* What only some starts need: a name, a stack of another size. 0 or -errno. */
 static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
 {
     uint8_t log2 = gort__stack_class(attr->stack_size);
     if (!log2)
         return -EINVAL;
+    if (attr->name && !gort__g_set_name(g, attr->name))
+        return -ENOMEM;
     if (attr->stack_size && log2 != gort__stack_class(0)) {
         struct gort__stack *s = gort__stack_get(NULL, log2);
         if (!s)
             return -ENOMEM;
         gort__store(&g->stack, s, RELEASE); /* pairs with dump.c */
     }
-    if (attr->name)
-        gort__g_name(g, attr->name);
     return 0;
 }
 
@@ -267,9 +258,11 @@ static GORT_NOINLINE void publish_plain(struct gort__g *g)
 static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
 {
     struct gort__scope *scope = from->scope;
-    if (!gort__g_at_end(g, gort__drop_context, &scope->ref))
+    struct gort__extra *extra = gort__g_extra(g);
+    if (!extra)
         return false;
     gort__ref_take(&scope->ref);
+    extra->inherited = &scope->ref;
     g->scope = scope;
     gort__g_flag_on(g, GORT_G_CONTEXT);
     return true;
@@ -281,7 +274,7 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
     struct gort__g *g = gort__g_new(m->p);
     if (GORT_UNLIKELY(!g))
         return NULL;
-    gort__check(g->state == GORT_G_IDLE);
+    gort__check(g->state == GORT_G_IDLE && !g->extra);
     g->ctx.pc = NULL;
     gort__store(&g->flags, (uint16_t)(nargs > 1 ? GORT_G_WORDS : 0), RELAXED);
     gort__store(&g->stack, NULL, RELAXED);
@@ -349,13 +342,12 @@ int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args,
     return 0;
 }
 
-int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block)
+int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2])
 {
     struct gort__g *g = prepare(m, fn, args, 2);
     if (!g)
         return -ENOMEM;
-    g->copy = block;
-    gort__g_flag_on(g, GORT_G_CLEANUP);
+    gort__g_flag_on(g, GORT_G_COPY | GORT_G_CLEANUP);
     publish(m, g);
     return 0;
 }

@@ -46,12 +46,12 @@ GORT_SAN_INLINE void gort__san_fiber_free(struct gort__g *g)
     g->sanitizer = NULL;
 }
 
-/* The end of a run: a G that will never be resumed. */
+/* The end of a run: a G that will never be resumed; it is dead if its thread met the end in a call. */
 GORT_SAN_INLINE void gort__san_forget(struct gort__g *g)
 {
     gort__g_edge(g); /* what it did comes before what the program does after the run */
 #if GORT_TSAN
-    if (g->sanitizer && g->state != GORT_G_IDLE && g->state != GORT_G_DEAD)
+    if (g->sanitizer && g->state != GORT_G_IDLE)
         __tsan_destroy_fiber(g->sanitizer);
 #endif
     (void)g;
@@ -86,8 +86,10 @@ GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, st
         gort__san_start(m, from, to);
 #else
     if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD) {
-        gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
-        gort__add(&gort__sched.tsan_end, 1, RELEASE);    /* pairs with gort__san_after_all */
+        /* After the end of the run the stack's record may be gone, and nobody gets the stack. */
+        if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
+            gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
+        gort__add(&gort__sched.tsan_end, 1, RELEASE);        /* pairs with gort__san_after_all */
     }
     __tsan_switch_to_fiber(to->sanitizer, GORT_TSAN_EDGES ? __tsan_switch_to_fiber_no_sync : 0);
 #endif

@@ -274,12 +274,17 @@ static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bo
 static bool see_to_events(int64_t now, bool stuck)
 {
     bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
-    bool did = late && gort__poll_pending() && gort__netpoll(mon.m, INT64_MIN);
+    bool did = late && gort__poll_pending() && gort__netpoll(gort__m_self(), INT64_MIN);
     if (gort__timer_next() <= now - TIMER_LATE) {
         gort__timer_watch();
         did |= stuck;
     }
     return did;
+}
+
+void gort__sysmon_stand_in(void)
+{
+    see_to_events(gort__os_now(), true);
 }
 
 /* All Ps are idle. Whoever takes one from now on wakes us. */
@@ -387,4 +392,7 @@ void gort__sysmon_stop(void)
     gort__sysmon_poke_slow(true);
     gort__os_thread_join(mon.thread);
     gort__m_destroy(mon.m);
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__sched.sysmon_on = false;
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }

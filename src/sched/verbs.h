@@ -94,12 +94,13 @@ static inline bool gort__run_began(const struct gort__m *m)
 
 #define GORT_ENTER_TRIES 3
 #define GORT_ENTER_LOCKED(m, lock, unlock)                                                                   \
-    for (int gort__tries = GORT_ENTER_TRIES;; (unlock)) {                                                    \
-        (m) = gort__enter();                                                                                 \
-        (lock);                                                                                              \
-        if (!gort__run_began(m) || !--gort__tries)                                                           \
-            break;                                                                                           \
-    }
+    (m) = gort__enter();                                                                                     \
+    (lock);                                                                                                  \
+    if (GORT_UNLIKELY(!(m)))                                                                                 \
+        for (int gort__tries = GORT_ENTER_TRIES; gort__run_began(m) && --gort__tries; (lock)) {              \
+            (unlock);                                                                                        \
+            (m) = gort__enter();                                                                             \
+        }
 
 /* For the rest of the block. */
 #define GORT_HOLD()                                                                                          \
@@ -178,8 +179,8 @@ int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const u
 /* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it does. */
 int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
                      void (*done)(void *), void *done_arg);
-/* The same with two words and a block (gort__block_get of args[1] bytes) that lives until fn returns. */
-int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], void *block);
+/* The same with two words, of which the first is a block (gort__block_get of args[1] bytes) that lives until fn returns. */
+int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]);
 /* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory. Inside. */
 struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t arg, enum gort__reason reason);
 

@@ -167,7 +167,8 @@ static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq
     return w;
 }
 
-static inline bool try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake)
+static GORT_ALWAYS_INLINE bool try_send(gort_chan *ch, const void *value, int *result,
+                                        struct gort__waiter **wake)
 {
     struct gort__waiter *w;
     *wake = NULL;
@@ -190,7 +191,7 @@ static inline bool try_send(gort_chan *ch, const void *value, int *result, struc
     return true;
 }
 
-static inline bool try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
+static GORT_ALWAYS_INLINE bool try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
 {
     struct gort__waiter *w = NULL;
     *wake = NULL;
@@ -247,8 +248,7 @@ static void unlock(void *ch)
 
 /* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel stays alive
  * for the sake of a wait that may end without a peer. */
-static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends,
-                                     struct gort__m **m)
+static int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
 {
     struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
     int err = gort__wait_refused(*m, deadline, false, sends ? "gort_chan_send" : "gort_chan_recv");
@@ -272,6 +272,16 @@ static GORT_NOINLINE int wait_shared(gort_chan *ch, void *value, int64_t deadlin
     return err;
 }
 
+/* The same with the leave: a call that waits like this is nothing but a jump in the functions below, and costs the others no register. */
+static GORT_NOINLINE int wait_shared_and_leave(gort_chan *ch, void *value, int64_t deadline, bool sends,
+                                               struct gort__m *m)
+{
+    int result = wait_shared(ch, value, deadline, sends, &m);
+    if (m)
+        gort__leave(m);
+    return result;
+}
+
 static bool commit_unlock(struct gort__g *g, void *ch)
 {
     (void)g;
@@ -279,19 +289,30 @@ static bool commit_unlock(struct gort__g *g, void *ch)
     return true;
 }
 
-/* The operation has to wait. Called with the lock held. Only a peer ends a plain wait, and it does not look at the
+/* The operation has to wait. Called with the lock held; leaves. Only a peer ends a plain wait, and it does not look at the
  * channel afterwards. */
-static inline int wait_for_peer(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
+static GORT_ALWAYS_INLINE int wait_for_peer(gort_chan *ch, void *value, int64_t deadline, bool sends,
+                                            struct gort__m *m)
 {
-    if (GORT_UNLIKELY(!*m || gort__wait_shared((*m)->g, deadline, false)))
-        return wait_shared(ch, value, deadline, sends, m);
+    if (GORT_UNLIKELY(!m || gort__wait_shared(m->g, deadline, false)))
+        return wait_shared_and_leave(ch, value, deadline, sends, m);
     struct gort__waiter w;
-    w.g = (*m)->g;
+    w.g = m->g;
     w.value = value;
     w.shared = false;
     gort__waitq_push(sends ? &ch->senders : &ch->receivers, &w);
-    *m = gort__park(commit_unlock, ch, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV);
+    gort__leave(gort__park(commit_unlock, ch, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV));
     return w.result;
+}
+
+/* The operation is done: unlocks, wakes its peer if there is one, and leaves. */
+static GORT_ALWAYS_INLINE void complete(gort_chan *ch, struct gort__m *m, const struct gort__waiter *wake)
+{
+    unlock(ch);
+    if (wake)
+        gort__ready(m, wake->g);
+    if (GORT_LIKELY(m != NULL))
+        gort__leave(m);
 }
 
 int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
@@ -301,15 +322,9 @@ int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
     gort__chan_check(ch, "gort_chan_send");
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
-    if (GORT_LIKELY(try_send(ch, value, &result, &wake))) {
-        unlock(ch);
-        if (wake)
-            gort__ready(m, wake->g);
-    } else {
-        result = wait_for_peer(ch, (void *)(uintptr_t)value, deadline, true, &m);
-    }
-    if (GORT_LIKELY(m != NULL))
-        gort__leave(m);
+    if (GORT_UNLIKELY(!try_send(ch, value, &result, &wake)))
+        return wait_for_peer(ch, (void *)(uintptr_t)value, deadline, true, m);
+    complete(ch, m, wake);
     return result;
 }
 
@@ -325,15 +340,9 @@ int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
     gort__chan_check(ch, "gort_chan_recv");
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
-    if (GORT_LIKELY(try_recv(ch, value, &result, &wake))) {
-        unlock(ch);
-        if (wake)
-            gort__ready(m, wake->g);
-    } else {
-        result = wait_for_peer(ch, value, deadline, false, &m);
-    }
-    if (GORT_LIKELY(m != NULL))
-        gort__leave(m);
+    if (GORT_UNLIKELY(!try_recv(ch, value, &result, &wake)))
+        return wait_for_peer(ch, value, deadline, false, m);
+    complete(ch, m, wake);
     return result;
 }
 

@@ -68,8 +68,10 @@ static void lock_again(gort_mutex *mu)
         int64_t now = gort__os_now();
         if (!patience)
             patience = now + INHERIT_AFTER;
-        if (now > patience)
+        if (now > patience) {
+            gort__mutex_inherit(mu);
             return;
+        }
         gort__os_nap(50000);
     }
 }

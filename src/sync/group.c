@@ -87,6 +87,7 @@ int gort_group_wait(gort_group *group)
     if (err)
         return err;                                         /* a plain thread, and the run has ended */
     int first = gort__load(&group->gort_priv_err, ACQUIRE); /* pairs with member */
+    gort_ctx_cancel(group->gort_priv_ctx, -ECANCELED); /* for those whom members started and left behind */
     gort_ctx_unref(group->gort_priv_ctx);
     group->gort_priv_ctx = NULL;
     return first;

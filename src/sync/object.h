@@ -34,6 +34,8 @@ int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q,
 
 /* gort_mutex_unlock for a caller that is inside already (m NULL: outside of runs). */
 void gort__mutex_unlock(struct gort__m *m, gort_mutex *mu);
+/* Makes the caller the owner of a mutex whose owner is gone with its run. */
+void gort__mutex_inherit(gort_mutex *mu);
 
 /* The very first record, if it still waits; it is out of the queue in any case. */
 struct gort__waiter *gort__waitq_take_first(struct gort__waitq *q);

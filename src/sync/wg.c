@@ -45,22 +45,50 @@ static void unlock(void *arg)
     gort__and(&wg->gort_priv_state, ~LOCK, RELEASE); /* pairs with take_lock */
 }
 
-int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
+/* Drops LOCK and tells of the queue at once: while LOCK is set nobody else changes these two. */
+static bool commit_unlock(struct gort__g *g, void *arg)
+{
+    (void)g;
+    gort_wg *wg = arg;
+    uint64_t waited = gort__load(&wg->gort_priv_state, RELAXED) & WAITED;
+    gort__add(&wg->gort_priv_state, (waited ^ WAITED) - LOCK, RELEASE); /* pairs with take_lock */
+    return true;
+}
+
+/* A wait with a deadline or under a context, or of a plain thread. Called with LOCK set. */
+static GORT_NOINLINE int wait_shared(gort_wg *wg, int64_t deadline, struct gort__m **m)
 {
     struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
+    int err = gort__wait_refused(*m, deadline, false, "gort_wg_wait");
+    if (err || !*m) {
+        unlock(wg);
+        return err;
+    }
+    struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, false};
+    struct gort__waiter w = {.g = (*m)->g, .shared = true};
+    gort__or(&wg->gort_priv_state, WAITED, RELAXED);
+    gort__waitq_push(q, &w);
+    return gort__wait(m, &how, q, &w);
+}
+
+int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
+{
     if (gort__load(&wg->gort_priv_state, ACQUIRE) ==
         0) /* pairs with wake_all: with LOCK set it is still in use */
         return 0;
     struct gort__m *m = gort__enter();
     int err = 0;
-    if (COUNT(take_lock(wg)) == 0 || (err = gort__wait_refused(m, deadline, false, "gort_wg_wait")) != 0) {
+    if (COUNT(take_lock(wg)) == 0) {
         unlock(wg);
+    } else if (GORT_UNLIKELY(!m || gort__wait_shared(m->g, deadline, false))) {
+        err = wait_shared(wg, deadline, &m);
     } else {
-        struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, false};
-        struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, false)};
-        gort__or(&wg->gort_priv_state, WAITED, RELAXED);
-        gort__waitq_push(q, &w);
-        err = gort__wait(&m, &how, q, &w);
+        struct gort__waiter w;
+        w.g = m->g;
+        w.shared = false;
+        gort__waitq_push(gort__object_queue(&wg->gort_priv_waiters), &w);
+        m = gort__park(commit_unlock, wg, GORT_WAIT_WG);
+        err = w.result;
     }
     if (m)
         gort__leave(m);

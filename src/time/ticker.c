@@ -70,6 +70,8 @@ gort_ticker *gort_ticker_new(int64_t period)
 
 gort_chan *gort_ticker_chan(gort_ticker *t)
 {
+    if (!t)
+        gort__fatal("gort_ticker_chan: NULL ticker");
     return t->ch;
 }
 
@@ -90,6 +92,8 @@ static void stop(gort_ticker *t)
 
 void gort_ticker_reset(gort_ticker *t, int64_t period)
 {
+    if (!t)
+        gort__fatal("gort_ticker_reset: NULL ticker");
     if (period <= 0)
         gort__fatal("gort_ticker_reset: the period must be greater than 0");
     stop(t);

@@ -231,6 +231,8 @@ static bool cancel_locked(struct gort__m *m, gort_timer *t)
 
 bool gort_timer_stop(gort_timer *t)
 {
+    if (!t)
+        gort__fatal("gort_timer_stop: NULL timer");
     struct gort__m *m = gort__enter();
     lock(t);
     bool active = cancel_locked(m, t);
@@ -242,6 +244,8 @@ bool gort_timer_stop(gort_timer *t)
 
 bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 {
+    if (!t)
+        gort__fatal("gort_timer_reset: NULL timer");
     struct gort__m *m = gort__enter();
     int64_t when = due_in(m, first);
     lock(t);
@@ -263,6 +267,8 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 
 int gort_timer_stop_wait(gort_timer *t)
 {
+    if (!t)
+        gort__fatal("gort_timer_stop_wait: NULL timer");
     struct gort__m *m = gort__enter();
     int err = 0;
     lock(t);

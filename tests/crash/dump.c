@@ -50,6 +50,27 @@ TEST_GO(
         pause();
 }
 
+static void compute(void *unused)
+{
+    (void)unused;
+    gort_set_name("hog");
+    for (atomic_store(&counter, 1); !atomic_load(&stop);)
+        ;
+}
+
+/* A preempted goroutine has its thread for itself until it goes on; the program has not locked it. */
+TEST_GO(preempted_is_not_locked, .env = "GORT_MAXPROCS=1", .expect = "\\(hog\\) \\[preempted\\]")
+{
+    CHECK_EQ(gort_go(compute, NULL), 0);
+    while (!atomic_load(&counter))
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+    for (int i = 0; i < 20; i++) { /* on a busy machine it may lose its P in another way */
+        gort_dump(2);
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+    }
+    atomic_store(&stop, true);
+}
+
 TEST_GO(sigquit_in_malloc, .env = "GORT_MAXPROCS=4", .crash = "SIGQUIT\n^goroutine 1 \\(main\\)", .status = 2)
 {
     pid_t me = getpid();
@@ -146,6 +167,54 @@ TEST_GO(dumps_in_a_storm, .procs = "1,2,4", .fuzz = true)
     atomic_store(&stop, true);
     while (gort_count() > 1)
         gort_yield();
+}
+
+/* --- names ----------------------------------------------------------------------------------------------- */
+
+enum { NAMES = 100 };
+static const char *names[NAMES];
+static gort_key key;
+
+static void note_name(void *at)
+{
+    *(const char **)at = gort_name();
+}
+
+static void end_with_more(void *unused)
+{
+    CHECK_EQ(gort_on_exit(end_at_once, unused), 0);
+    CHECK_EQ(gort_key_set(key, "##"), 0);
+}
+
+static void let_them_end(void)
+{
+    while (gort_count() > 1)
+        gort_yield();
+}
+
+/* A dump reads the name of one that just ended, while others take its memory: whatever they are, it is a name. */
+TEST_GO(what_was_a_name_stays_one, .procs = "1,2")
+{
+    char bytes[128];
+    memset(bytes, '#', sizeof bytes);
+    CHECK_EQ(gort_key_create(&key, NULL), 0);
+    for (int i = 0; i < NAMES; i++)
+        CHECK_EQ(gort_go_with(&(gort_attr){.name = "nnnnnnnnnnnnnnnn"}, note_name, &names[i]), 0);
+    let_them_end();
+    for (int i = 0; i < 4 * NAMES; i++) {
+        CHECK_EQ(i % 2 ? gort_go_copy(end_at_once, bytes, sizeof bytes) : gort_go(end_with_more, NULL), 0);
+        if (i % 7 == 0)
+            gort_yield();
+        if (i % NAMES == 0)
+            CHECK_EQ(gort_go_with(&(gort_attr){.name = "nn"}, end_at_once, NULL), 0);
+        const char *name = names[i % NAMES];
+        char c;
+        int n = 0;
+        while ((c = __atomic_load_n(&name[n], __ATOMIC_RELAXED)) == 'n' && n < 16)
+            n++;
+        CHECK_EQ(c, '\0');
+    }
+    let_them_end();
 }
 
 TEST(a_dump_outside_a_run_is_harmless, .expect = "^gort: no run is on$")

@@ -205,11 +205,18 @@ TEST_GO(alloca_with_probes, .crash = "stack overflow in goroutine [0-9]+$\n^it u
 
 /* --- canaries ---------------------------------------------------------------------------------------------------- */
 
+/* The lower end of the default stack on which the caller has only begun: it is still on the uppermost page. */
+static volatile char *my_stack(void)
+{
+    volatile char here = 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    return (volatile char *)(((uintptr_t)&here | (page - 1)) + 1 - 256 * KIB);
+}
+
 static void write_over_the_end(void *unused)
 {
     (void)unused;
-    volatile char here;
-    volatile char *lo = (volatile char *)((uintptr_t)&here & ~(256 * KIB - 1)) + 16 * KIB;
+    volatile char *lo = my_stack() + 16 * KIB;
     for (int i = 1; i < 2000; i++)
         lo[-i] = 7;
     gort_yield();
@@ -359,9 +366,7 @@ TEST_GO(a_wild_pointer_in_a_plain_thread, .crash = "^going$", .signal = SIGSEGV)
 static void write_into_the_guard(void *unused)
 {
     (void)unused;
-    volatile char here;
-    volatile char *base = (volatile char *)((uintptr_t)&here & ~(256 * KIB - 1));
-    base[100] = 1;
+    my_stack()[100] = 1;
 }
 
 /* The stack pointer is where it should be, so the stack did not overflow. */

@@ -19,3 +19,29 @@ MISUSE(a_ticker_set_to_no_period, "gort_ticker_reset: the period must be greater
     gort_ticker_reset(t, -1);
     return 0;
 }
+
+MISUSE(stop_no_timer, "gort_timer_stop: NULL timer")
+{
+    return gort_timer_stop(NULL);
+}
+
+MISUSE(reset_no_timer, "gort_timer_reset: NULL timer")
+{
+    return gort_timer_reset(NULL, GORT_SEC, 0);
+}
+
+MISUSE(wait_for_no_timer, "gort_timer_stop_wait: NULL timer")
+{
+    return gort_timer_stop_wait(NULL);
+}
+
+MISUSE(channel_of_no_ticker, "gort_ticker_chan: NULL ticker")
+{
+    return gort_ticker_chan(NULL) != NULL;
+}
+
+MISUSE(reset_no_ticker, "gort_ticker_reset: NULL ticker")
+{
+    gort_ticker_reset(NULL, GORT_SEC);
+    return 0;
+}

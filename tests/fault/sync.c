@@ -100,6 +100,29 @@ FAULTS_UP_TO(20, a_life)
     return err;
 }
 
+static void be_named_late(void *arg)
+{
+    CHECK_STR(gort_name(), "");
+    gort_set_name("late");
+    if (!*gort_name()) /* without memory for a name it has none, and that is all */
+        gort_set_name("late");
+    CHECK_STR(gort_name(), "late");
+    gort_wg_done(arg);
+}
+
+FAULTS_UP_TO(20, a_name)
+{
+    int err = 0;
+    gort_wg wg = {0};
+    for (int i = 0; i < 3; i++) {
+        gort_wg_add(&wg, 1);
+        CHECK_EQ(AGAIN(err, gort_go(be_named_late, &wg)), 0);
+    }
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    CHECK_STR(gort_name(), "main");
+    return err;
+}
+
 /* --- the world -------------------------------------------------------------------------------- */
 
 struct search {

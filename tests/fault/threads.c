@@ -21,7 +21,7 @@
 
 #include "test.h"
 
-static atomic_int allowed = 1 << 20, refusals;
+static atomic_int allowed = 1 << 20, at_once = 1 << 20, refusals;
 static atomic_long counter;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -41,7 +41,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
     static create_fn *_Atomic real;
     if (!real)
         real = (create_fn *)dlsym(RTLD_NEXT, "pthread_create");
-    if (atomic_fetch_sub(&allowed, 1) <= 0) {
+    if (atomic_fetch_sub(&allowed, 1) <= 0 || test_thread_count() >= atomic_load(&at_once)) {
         atomic_fetch_add(&refusals, 1);
         return EAGAIN;
     }
@@ -194,7 +194,47 @@ TEST(it_is_said_once, .env = "GORT_MAXPROCS=4")
     CHECK(!strstr(line + 1, "no new thread"));
 }
 
-/* The same with the kernel's own limit, for a user it applies to. */
+/*
+ * One thread beside the keeper, none for sysmon, and each goroutine in turn keeps it for itself while it waits: their timers and
+ * fds are seen to, and the thread of one that ends tied is followed by another, which is no sysmon either.
+ */
+static int ends[2];
+
+static void wait_tied(void *tied_to_the_end)
+{
+    char byte;
+    gort_lock_thread();
+    CHECK_EQ(gort_sleep(GORT_MS), 0);
+    CHECK_EQ(gort_write(ends[1], "x", 1), 1);
+    CHECK_EQ(gort_read(ends[0], &byte, 1), 1);
+    CHECK_EQ(gort_read_until(ends[0], &byte, 1, gort_in(GORT_MS)), -ETIMEDOUT);
+    if (!tied_to_the_end)
+        gort_unlock_thread();
+}
+
+static int all_wait_tied(void *tied_to_the_end)
+{
+    gort_wg wg = {0};
+    CHECK_EQ(gort_pipe(ends), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(gort_wg_go(&wg, wait_tied, tied_to_the_end), 0);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    CHECK_EQ(gort_close(ends[1]), 0);
+    return 0;
+}
+
+TEST(one_thread_for_tied_goroutines, .procs = "1,2", .fuzz = true)
+{
+    if (!CAN_REFUSE || test_under_emulator() || test_under_valgrind())
+        SKIP("cannot count threads here");
+    atomic_store(&at_once, 2);
+    CHECK_EQ(gort_run(all_wait_tied, NULL), 0);
+    CHECK_EQ(gort_run(all_wait_tied, &ends), 0);
+    CHECK_GT(atomic_load(&refusals), 0);
+}
+
+/* Threads are refused by the kernel's own limit, for a user it applies to. */
 static int limited_child(void)
 {
     struct rlimit limit = {2, 2}; /* of all processes of nobody: at most one thread more */

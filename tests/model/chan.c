@@ -6,182 +6,26 @@
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  *
  * Channels look at nothing without their lock but refs and, for gort_chan_len, len; so what can go wrong is the order of
- * lock, claim word, commit and reference count. A model thread is a goroutine with an M and a P of its own: a switch to g0
- * runs the commit there (the real arrive), and then waits until somebody has readied the goroutine. One thread is
- * the clock: the alarm of a wait goes off at any time.
- * Modelled instead of real: stacks, run queues (to be readied is to be resumed; idle.c explores those), the lock's slow
- * path, the heap of timers (one alarm under a lock), memory. Absent: contexts, stops of the world.
+ * lock, claim word, commit and reference count. What a goroutine is here: gs.h. Absent: contexts, stops of the world.
  * Bounded: two or three threads of one to three calls; with three threads at most 3 preemptions (2 for selects).
  */
-#include "model/engine/explore.c"
+#include "model/gs.h"
 
-#include "model/locks.h"
-
-#include <errno.h>
-
-static void *self_get(void);
-static void switch_stack(void);
-#define gort__arch_self()            self_get()
-#define gort__arch_set_self(m)       ((void)(m))
-#define gort__arch_home()            self_get()
-#define gort__arch_switch(from, to)  ((void)(from), (void)(to), switch_stack())
-#define gort__arch_make(ctx, hi, fn) ((void)(ctx), (void)(hi), (void)(fn))
-
-/* Never reached from here; they only have to link. */
-#pragma weak gort__block_call_run
-#pragma weak gort__enter_plain
-#pragma weak gort__find
-#pragma weak gort__fresh_may_start
-#pragma weak gort__fuzz_here
-#pragma weak gort__fuzz_point
-#pragma weak gort__g_collect
-#pragma weak gort__held_take
-#pragma weak gort__hold_slow
-#pragma weak gort__leave_blocking
-#pragma weak gort__leave_slow
-#pragma weak gort__os_nap
-#pragma weak gort__os_thread_yield
-#pragma weak gort__overflow_check
-#pragma weak gort__poll_pending
-#pragma weak gort__queue_take
-#pragma weak gort__run_bound
-#pragma weak gort__scope_refuses
-#pragma weak gort__scope_wait_begin
-#pragma weak gort__scope_wait_end
-#pragma weak gort__spin_stop
-#pragma weak gort__stack_class
-#pragma weak gort__stack_get
-#pragma weak gort__stack_guard_size
-#pragma weak gort__start_here
-#pragma weak gort__wait_for_locked
-#pragma weak gort__wake_p
-
-#include "sched/runq.c"
-#include "sched/park.c"
-#include "sched/schedule.c"
-#define commit_unlock commit_unlock_any
-#include "sched/wait.c"
-#undef commit_unlock
 #include "sync/chan.c"
 #include "sync/select.c"
 
-#ifndef gort__asan
-bool gort__asan;
-#endif
+#define CHS 2
 
-#define TS   3
-#define CHS  2
-#define SOON 100
-
-struct gort__sched gort__sched;
-void (*gort__run_at_end)(void);
-bool gort__os_light_is_full;
-_Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
-static struct gort__m ms[TS];
-static struct gort__p ps[TS];
-static struct gort__g gs[TS];
 static union {
     struct gort_chan ch;
     char room[sizeof(struct gort_chan) + 64]; /* with a buffer */
 } chans[CHS];
 static struct {
-    struct gort__lock alarm_lock; /* of the heap of timers */
-    struct gort__g *alarm;        /* whose wait it ends */
-    uint32_t armed;
-    uint32_t resumed[TS]; /* readied, and not yet gone on */
-    uint32_t slept[TS];   /* plain threads: woken */
-    bool off[TS];         /* off its stack */
-    bool hasty;           /* a mutation: who goes on is on its stack while others can find it */
-    int err[TS];
     uint32_t freed, done; /* bits */
     uint64_t sent[TS], got[TS][2];
     int result[TS][2]; /* of each call, plus 1000 */
 } book;                /* what the threads did; written between steps only */
 
-static void *self_get(void)
-{
-    return model_self() < 0 ? NULL : &ms[model_self()];
-}
-
-static int me(void)
-{
-    int i = model_self();
-    MODEL_ASSERT(i >= 0 && i < TS);
-    return i;
-}
-
-/* --- what the real code calls ------------------------------------------------------------------ */
-
-/* The goroutine of this thread leaves its stack for g0, where its commit runs; it goes on when it was readied. */
-static void switch_stack(void)
-{
-    int i = me();
-    book.off[i] = !book.hasty;
-    gort__switch_finish(); /* on g0 */
-    if (book.hasty)
-        (void)gort__load(&book.armed, RELAXED);
-    book.off[i] = true;
-    model_await(&book.resumed[i], 1);
-    book.resumed[i] = 0;
-    book.off[i] = false;
-    gort__store(&ms[i].g, &gs[i], RELEASE); /* as whoever resumes it does */
-}
-/* Somebody may resume g from now on. */
-static void resume(struct gort__g *g)
-{
-    int i = (int)(g - gs);
-    if (!book.off[i])
-        model_fail("goroutine %d is resumed while it is on its stack", i);
-    MODEL_ASSERT(gort__xchg(&book.resumed[i], 1, SEQ_CST) == 0);
-}
-void gort__p_put_next(struct gort__p *p, struct gort__g *g)
-{
-    (void)p;
-    resume(g);
-}
-void gort__p_put(struct gort__p *p, struct gort__g *g)
-{
-    (void)p;
-    resume(g);
-}
-void gort__queue_put(struct gort__g *g)
-{
-    resume(g);
-}
-void gort__queue_put_and_wake(struct gort__g *g)
-{
-    resume(g);
-}
-void gort__m_sleep(struct gort__m *m)
-{
-    model_await(&book.slept[m - ms], 1);
-    book.slept[m - ms] = 0;
-}
-void gort__m_wake(struct gort__m *m)
-{
-    MODEL_ASSERT(gort__xchg(&book.slept[m - ms], 1, SEQ_CST) == 0);
-}
-int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), void *arg)
-{
-    MODEL_ASSERT(when == SOON && !fn && !book.alarm);
-    (void)t;
-    gort__lock_take(&book.alarm_lock, GORT_RANK_TIMER);
-    book.alarm = arg;
-    gort__lock_drop(&book.alarm_lock, GORT_RANK_TIMER);
-    gort__store(&book.armed, 1, SEQ_CST);
-    return 0;
-}
-void gort__timer_del(struct gort__timer *t)
-{
-    (void)t;
-    gort__lock_take(&book.alarm_lock, GORT_RANK_TIMER);
-    book.alarm = NULL;
-    gort__lock_drop(&book.alarm_lock, GORT_RANK_TIMER);
-}
-int64_t gort__os_now(void)
-{
-    return 0;
-}
 void *gort__alloc(size_t size)
 {
     (void)size;
@@ -252,7 +96,7 @@ static void offers_b(void)
 /* When the receiver waits. */
 static void offers_and_drops(void)
 {
-    model_await(&book.armed, 1);
+    model_await(&asleep.armed, 1);
     give(A, 0, 1, GORT_TRY);
     gort_chan_unref(A);
     done();
@@ -295,18 +139,8 @@ static void refs_and_drops(void)
 }
 static void alarm_goes_off(void)
 {
-    struct gort__glist woken = {0};
-    model_await(&book.armed, 1);
-    gort__lock_take(&book.alarm_lock, GORT_RANK_TIMER);
-    struct gort__g *g = book.alarm;
-    book.alarm = NULL;
-    if (g && gort__claim(g)) { /* as gort__timer_fire does */
-        g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
-        gort__glist_add(&woken, g);
-    }
-    gort__lock_drop(&book.alarm_lock, GORT_RANK_TIMER);
-    if (woken.n)
-        gort__ready(self_get(), g);
+    model_await(&asleep.armed, 1);
+    alarm_fires();
 }
 static void selects(gort_case first, gort_case second, int64_t deadline)
 {
@@ -352,41 +186,15 @@ static void crosses(void)
 
 static void start(size_t cap, uint32_t refs)
 {
-    struct gort__sched *s = &gort__sched;
-    memset(s, 0, sizeof *s);
-    memset(ms, 0, sizeof ms);
-    memset(ps, 0, sizeof ps);
-    memset(gs, 0, sizeof gs);
+    gs_start();
     memset(&book, 0, sizeof book);
     memset(chans, 0, sizeof chans);
     memset(&left, 0, sizeof left);
-    s->procs = s->p_made = TS; /* not alone */
-    s->run = 1;
     for (int i = 0; i < CHS; i++)
         chans[i].ch = (gort_chan){.refs = refs, .elem = 8, .magic = GORT_CHAN_MAGIC, .cap = cap};
-    for (int i = 0; i < TS; i++) {
-        s->ps[i] = &ps[i];
-        ps[i].turn = 1000;
-        ps[i].timers.first = INT64_MAX;
-        ps[i].m = &ms[i];
-        ms[i].p = &ps[i];
-        ms[i].g = &gs[i];
-        ms[i].err = &book.err[i];
-        ms[i].g0.flags = GORT_G_THREAD;
-        gs[i].state = GORT_G_RUNNING;
-        gs[i].m = &ms[i];
-    }
-    model_memory(ms, sizeof ms);
-    model_memory(ps, sizeof ps);
-    model_memory(gs, sizeof gs);
     model_memory(chans, sizeof chans);
     model_memory(&left, sizeof left);
     model_memory(&book, sizeof book);
-    model_quiet(s, sizeof *s);
-    model_quiet(ps, sizeof ps);
-    model_quiet(ms, sizeof ms);  /* each M is its thread's own here */
-    for (int i = 0; i < TS; i++) /* but for the claim word */
-        model_quiet(&gs[i], offsetof(struct gort__g, wait_word));
 }
 static void unbuffered(void)
 {
@@ -407,7 +215,7 @@ static void buffered_two_refs(void)
 static void hasty(void)
 {
     start(0, 1);
-    book.hasty = true;
+    asleep.hasty = true;
 }
 /* A thread that is no goroutine takes part. */
 static void plain_receiver(void)
@@ -424,8 +232,7 @@ static void all_done(uint32_t who)
 {
     if (book.done != who)
         model_fail("lost wake-up: %x of %x are done", book.done, who);
-    for (int i = 0; i < TS; i++)
-        MODEL_ASSERT(!book.resumed[i] && !book.slept[i] && gs[i].wait_word == GORT_CLAIM_NONE);
+    gs_all_awake();
     for (uint32_t i = 0; i < CHS; i++)
         if (!(book.freed & 1u << i))
             nobody_waits(&chans[i].ch);

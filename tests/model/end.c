@@ -289,15 +289,16 @@ TEST(end_plain, .timeout = 180)
 TEST(mutation_barrier)
 {
     mutant(calling, "no membarrier", MODEL_TSO, 2,
-           (struct model_mutation){"membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "membarrier", .op = MODEL_OP_BARRIER, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_mark)
 {
     mutant(calling_asleep, "nobody is told", MODEL_TSO, 2,
-           (struct model_mutation){"end_threads", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "end_threads", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_plain)
 {
     mutant(plain_calling, "plain threads are not waited for", MODEL_TSO, 2,
-           (struct model_mutation){"send_away_plain", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
+           (struct model_mutation){
+               .func = "send_away_plain", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&m->inside"});
 }

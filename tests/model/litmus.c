@@ -83,7 +83,7 @@ TEST(store_buffering_fenced)
     struct model m = {.threads = {sb_fence0, sb_fence1}, .eager = true};
     expect(m, "sb, fences", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, fences", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_fence0", MODEL_OP_FENCE, MODEL_SKIPPED, NULL};
+    m.mutation = (struct model_mutation){.func = "sb_fence0", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED};
     expect(m, "sb, one fence", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 
@@ -99,7 +99,8 @@ TEST(store_buffering_barrier)
     struct model m = {.threads = {sb0, sb_barrier1}};
     expect(m, "sb, barrier", MODEL_TSO, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     expect(m, "sb, barrier", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_barrier1", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL};
+    m.mutation = (struct model_mutation){
+        .func = "sb_barrier1", .op = MODEL_OP_BARRIER, .kind = MODEL_SKIPPED};
     expect(m, "sb, no barrier", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 
@@ -156,7 +157,7 @@ TEST(store_buffering_rmw)
     expect(m, "sb, xchg", MODEL_WEAK, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
     struct model fenced = {.threads = {sb_rmw_fence0, sb_rmw_fence1}};
     expect(fenced, "sb, xchg and fence", MODEL_WEAK, OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
-    m.mutation = (struct model_mutation){"sb_rmw1", MODEL_OP_RMW, MODEL_NOT_A_FENCE, NULL};
+    m.mutation = (struct model_mutation){.func = "sb_rmw1", .op = MODEL_OP_RMW, .kind = MODEL_NOT_A_FENCE};
     expect(m, "sb, one xchg", MODEL_TSO, OUT(0, 0) | OUT(0, 1) | OUT(1, 0) | OUT(1, 1));
 }
 

@@ -151,7 +151,8 @@ TEST(mutation_light_fence)
 TEST(mutation_count)
 {
     model_catch_at(&three, "not counted for its lock",
-                   (struct model_mutation){"gort__lock_slow", MODEL_OP_ADD, MODEL_SKIPPED, "here"});
+                   (struct model_mutation){
+                       .func = "gort__lock_slow", .op = MODEL_OP_ADD, .kind = MODEL_SKIPPED, .word = "here"});
 }
 
 TEST(mutation_drop_unordered)

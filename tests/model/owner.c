@@ -170,57 +170,62 @@ TEST(handler_left, .timeout = 180)
 TEST(mutation_barrier)
 {
     mutant(unannounced, "no membarrier", MODEL_TSO, 3,
-           (struct model_mutation){"membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "membarrier", .op = MODEL_OP_BARRIER, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_light_fence)
 {
-    mutant(unannounced_full, "no fence in an entry", MODEL_TSO, 3,
-           (struct model_mutation){"gort__os_fence_light", MODEL_OP_FENCE, MODEL_SKIPPED, NULL});
+    mutant(
+        unannounced_full, "no fence in an entry", MODEL_TSO, 3,
+        (struct model_mutation){.func = "gort__os_fence_light", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_heavy_fence)
 {
-    mutant(unannounced_full, "no fence between mark and look", MODEL_WEAK, 3,
-           (struct model_mutation){"gort__os_fence_heavy", MODEL_OP_FENCE, MODEL_SKIPPED, NULL});
+    mutant(
+        unannounced_full, "no fence between mark and look", MODEL_WEAK, 3,
+        (struct model_mutation){.func = "gort__os_fence_heavy", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_mark)
 {
     mutant(unannounced, "no mark", MODEL_TSO, 2,
-           (struct model_mutation){"gort__p_take_away", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__p_take_away", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_look)
 {
-    mutant(unannounced, "no look at inside", MODEL_TSO, 2,
-           (struct model_mutation){"gort__p_take_away", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
+    mutant(
+        unannounced, "no look at inside", MODEL_TSO, 2,
+        (struct model_mutation){
+            .func = "gort__p_take_away", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&m->inside"});
 }
 TEST(mutation_leave)
 {
     mutant(unannounced_full, "an exit without order", MODEL_WEAK, 2,
-           (struct model_mutation){"gort__leave", MODEL_OP_STORE, MODEL_UNORDERED, NULL});
+           (struct model_mutation){.func = "gort__leave", .op = MODEL_OP_STORE, .kind = MODEL_UNORDERED});
 }
 TEST(mutation_sleep)
 {
     mutant(unannounced, "a torn cas in falling asleep", MODEL_TSO, 3,
-           (struct model_mutation){"gort__m_sleep_until", MODEL_OP_CAS, MODEL_TORN, NULL});
+           (struct model_mutation){.func = "gort__m_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_TORN});
 }
 TEST(mutation_sleep_blindly)
 {
     mutant(unannounced, "falling asleep without a look", MODEL_TSO, 3,
-           (struct model_mutation){"gort__m_sleep_until", MODEL_OP_CAS, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__m_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_wake)
 {
     mutant(unannounced, "a torn wake", MODEL_TSO, 3,
-           (struct model_mutation){"gort__m_wake", MODEL_OP_XCHG, MODEL_TORN, NULL});
+           (struct model_mutation){.func = "gort__m_wake", .op = MODEL_OP_XCHG, .kind = MODEL_TORN});
 }
 TEST(mutation_handler_inside)
 {
     mutant(preempted, "the handler does not look at inside", MODEL_TSO, 2,
-           (struct model_mutation){"handle", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
+           (struct model_mutation){
+               .func = "handle", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&m->inside"});
 }
 TEST(mutation_grant_after_jump)
 {
     struct model m = left_by_jump;
     m.timeouts = 1;
     mutant(m, "a wake that a jump left behind is forgotten", MODEL_TSO, 2,
-           (struct model_mutation){"gort__m_sleep_again", MODEL_OP_CAS, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__m_sleep_again", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
 }

@@ -44,6 +44,7 @@ static void *home_get(void);
 #pragma weak gort__os_thread_start
 #pragma weak gort__os_thread_stack
 #pragma weak gort__os_thrown
+#pragma weak gort__shrink_stir
 #pragma weak gort__os_vm_guard
 #pragma weak gort__poll_kick
 #pragma weak gort__queue_put_and_wake
@@ -394,7 +395,7 @@ static void m_loop(struct gort__m *m)
     struct gort__g *g;
     while ((g = gort__find(m)) != NULL) {
         MODEL_ASSERT(m->p && m->p->m == m);
-        if ((g->flags & GORT_G_BOUND) && g->bound_m != m) {
+        if ((g->flags & GORT_G_BOUND) && g->m != m) {
             met.granted++;
             gort__run_bound(m, g);
             continue;
@@ -404,6 +405,7 @@ static void m_loop(struct gort__m *m)
         MODEL_ASSERT(!(book.ran & 1u << (g - gs)));
         book.ran |= 1u << (g - gs);
         gort__store(&m->g, g, RELEASE); /* as switch_to does */
+        g->m = m;                       /* plain: others look at it only after they got g from a queue */
         gort__leave(m);
         user();
         m = gort__enter();

@@ -218,40 +218,47 @@ TEST(fewer_procs, .timeout = 180)
 TEST(mutation_barrier)
 {
     mutant(fewer, "no membarrier", MODEL_TSO, 3,
-           (struct model_mutation){"membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "membarrier", .op = MODEL_OP_BARRIER, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_mark)
 {
     mutant(fewer, "nobody is told", MODEL_TSO, 2,
-           (struct model_mutation){"gort__world_stop_now", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__world_stop_now", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_look)
 {
     mutant(fewer, "no look at inside", MODEL_TSO, 2,
-           (struct model_mutation){"all_stopped", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->inside"});
+           (struct model_mutation){
+               .func = "all_stopped", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&m->inside"});
 }
 TEST(mutation_evict)
 {
     mutant(fewer, "its P is gone, and it is not told", MODEL_TSO, 2,
-           (struct model_mutation){"evict", MODEL_OP_OR, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "evict", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_event)
 {
     mutant(fewer, "the stopper is not told", MODEL_TSO, 3,
-           (struct model_mutation){"gort__world_event", MODEL_OP_ADD, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__world_event", .op = MODEL_OP_ADD, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_users)
 {
     mutant(calling, "user code is not waited for", MODEL_TSO, 2,
-           (struct model_mutation){"user_stopped_locked", MODEL_OP_LOAD, MODEL_SKIPPED, "&m->started"});
+           (struct model_mutation){.func = "user_stopped_locked",
+                                   .op = MODEL_OP_LOAD,
+                                   .kind = MODEL_SKIPPED,
+                                   .word = "&m->started"});
 }
 TEST(mutation_still)
 {
     mutant(woken, "who is woken goes on", MODEL_TSO, 2,
-           (struct model_mutation){"gort__world_rise", MODEL_OP_LOAD, MODEL_SKIPPED, "&s->world_hold"});
+           (struct model_mutation){.func = "gort__world_rise",
+                                   .op = MODEL_OP_LOAD,
+                                   .kind = MODEL_SKIPPED,
+                                   .word = "&s->world_hold"});
 }
 TEST(mutation_rise)
 {
     mutant(woken_full, "no fence before the look whether it may go on", MODEL_TSO, 2,
-           (struct model_mutation){"gort__world_rise", MODEL_OP_FENCE, MODEL_SKIPPED, NULL});
+           (struct model_mutation){.func = "gort__world_rise", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED});
 }

@@ -7,10 +7,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -133,6 +136,46 @@ TEST(a_call_is_announced_after_its_run, .procs = "2,4")
         atomic_store(&go_on, false);
         CHECK_EQ(gort_run(leave_in_call, NULL), 3);
         atomic_store(&go_on, true);
+        CHECK(test_under_emulator() || test_eventually(alone, NULL, 20));
+    }
+}
+
+/* It computes when the run ends, with a name and a copied argument that are not part of its record. */
+static void compute_late(void *copy)
+{
+    gort_set_name("computes");
+    const char *name = gort_name();
+    atomic_store(&in, 1);
+    while (!atomic_load(&go_on)) {
+        CHECK_EQ(*(int *)copy, 7);
+        CHECK_STR(name, "computes");
+        CHECK_STR(gort_name(), "computes");
+    }
+    atomic_store(&out, 1);
+    gort_set_name("late");
+    CHECK_MSG(false, "a goroutine of an ended run goes on");
+}
+
+static int leave_computing(void *unused)
+{
+    (void)unused;
+    int seven = 7;
+    CHECK_EQ(gort_go_copy(compute_late, &seven, sizeof seven), 0);
+    yield_until_in(1);
+    return 3;
+}
+
+TEST(a_name_lives_as_long_as_who_has_it, .procs = "2,4")
+{
+    test_debug("preempt=off");
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&in, 0);
+        atomic_store(&out, 0);
+        atomic_store(&go_on, false);
+        CHECK_EQ(gort_run(leave_computing, NULL), 3);
+        usleep(20000); /* it looks at them meanwhile */
+        atomic_store(&go_on, true);
+        CHECK(test_eventually(is_out, NULL, 20));
         CHECK(test_under_emulator() || test_eventually(alone, NULL, 20));
     }
 }
@@ -370,6 +413,23 @@ TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
 static atomic_bool computes, asked, leaving, done;
 static pthread_t computing;
 static atomic_long done_after; /* ns */
+static atomic_bool starve;
+static int busy_cpu;
+
+static void stay_on_busy_cpu(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(busy_cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+/* From here on the thread gets the CPU only when the child on busy_cpu leaves it a little: about once a second. */
+static void give_up_cpu(void)
+{
+    stay_on_busy_cpu();
+    sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+}
 
 /* Its goroutine is asked to stop while others wait, but the signal is kept back until main is gone. It meets the goroutine
  * where this handler did: outside of libc, which pthread_sigmask would not be. */
@@ -380,6 +440,8 @@ static void keep_back(int signo)
     do
         CHECK_EQ(sigpending(&waiting), 0);
     while (!sigismember(&waiting, SIGURG));
+    if (atomic_load(&starve))
+        give_up_cpu();
     atomic_store(&asked, true);
     while (!atomic_load(&leaving))
         ;
@@ -422,15 +484,14 @@ static int leave_one_asked(void *unused)
     return 4;
 }
 
-/* Who ran when main returned may come to its next call. It is not frozen instead, which would leave its thread for good. */
-TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
+static void end_beside_one_asked(int rounds)
 {
     if (test_under_emulator() || test_under_valgrind())
         SKIP("threads do not run at the same time, or are counted differently here");
     struct sigaction action = {.sa_handler = keep_back};
     sigaddset(&action.sa_mask, SIGURG);
     CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < rounds; round++) {
         atomic_store(&computes, false);
         atomic_store(&asked, false);
         atomic_store(&leaving, false);
@@ -439,6 +500,31 @@ TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
         CHECK_EQ(gort_run(leave_one_asked, NULL), 4);
         CHECK_MSG(test_eventually(alone, NULL, 20), "round %d: its thread is still there", round);
     }
+}
+
+/* Who ran when main returned may come to its next call. It is not frozen instead, which would leave its thread for good. */
+TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
+{
+    end_beside_one_asked(20);
+}
+
+/* Not even one that gets no CPU for so long that nobody waits for it. */
+TEST(a_signal_from_before_the_end_freezes_nobody_who_is_late, .procs = "2,4")
+{
+    busy_cpu = sched_getcpu();
+    CHECK_GE(busy_cpu, 0);
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+        stay_on_busy_cpu();
+        for (;;)
+            ;
+    }
+    atomic_store(&starve, true);
+    end_beside_one_asked(5);
+    CHECK_EQ(kill(child, SIGKILL), 0);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
 }
 
 static atomic_long steps;

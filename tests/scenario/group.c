@@ -281,6 +281,31 @@ TEST_GO(in_memory_that_is_freed, .procs = "1,2,4,64", .fuzz = true)
     settle();
 }
 
+/* Whom a member leaves behind is under the group's context, which ends with the group. */
+static void left_behind(void *unused)
+{
+    (void)unused;
+    CHECK_EQ(gort_sleep(3600 * GORT_SEC), -ECANCELED);
+    atomic_fetch_add(&counter, 1);
+}
+
+static int leave_one_behind(void *unused)
+{
+    (void)unused;
+    return gort_go(left_behind, NULL);
+}
+
+TEST_GO(wait_ends_who_was_left_behind, .procs = "1,2,4,64", .fuzz = true)
+{
+    gort_group g;
+    CHECK_EQ(gort_group_init(&g, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(gort_group_go(&g, leave_one_behind, NULL), 0);
+    CHECK_EQ(gort_group_wait(&g), 0);
+    await(&counter, 10);
+    settle();
+}
+
 static void *thread_with_group(void *unused)
 {
     gort_group g;

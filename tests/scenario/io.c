@@ -591,3 +591,55 @@ TEST_GO(buffered_writing)
     CHECK_EQ(out.error, -EPIPE);
     CHECK_EQ(gort_close(ends[1]), 0);
 }
+
+/* --- a program that was started without standard input, output and error ----------------------- */
+
+/* For long: the monitor opens files of /proc, reads and closes them. */
+static int taken_of_three(void)
+{
+    int taken = 3;
+    for (int tries = 0; taken && tries < 100; tries++, gort_sleep(GORT_MS)) {
+        taken = 0;
+        for (int fd = 0; fd < 3; fd++)
+            taken += fcntl(fd, F_GETFD) >= 0;
+    }
+    return taken;
+}
+
+/* Signals, children and timers need fds of gort's own: none of those that the program takes for its messages. */
+static int use_own_fds(void *unused)
+{
+    (void)unused;
+    int taken = taken_of_three(), signo = 0;
+    gort_chan *ch = gort_chan_new(sizeof(int), 1);
+    gort_process child;
+    gort_command command = {.file = "true", .argv = (char *[]){"true", NULL}, .in = GORT_NULL};
+    if (!ch || gort_signal_notify(ch, SIGUSR1) || raise(SIGUSR1) || gort_spawn(&child, &command))
+        return 100;
+    if (gort_chan_recv_until(ch, &signo, soon()) != 1)
+        return 101;
+    taken += taken_of_three();
+    int devnull = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++) /* a daemon */
+        if (devnull != fd && dup2(devnull, fd) != fd)
+            return 102;
+    if (raise(SIGUSR1) || gort_chan_recv_until(ch, &signo, soon()) != 1 || gort_sleep(GORT_MS))
+        return 103;
+    int status = gort_wait_until(&child, NULL, soon());
+    gort_chan_unref(ch);
+    return status < 0 ? 104 : taken;
+}
+
+TEST(started_without_standard_fds, .procs = "1,2")
+{
+    int kept[3];
+    for (int fd = 0; fd < 3; fd++) {
+        kept[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 20);
+        close(fd);
+    }
+    int got = gort_run(use_own_fds, NULL);
+    for (int fd = 0; fd < 3; fd++)
+        if (kept[fd] >= 0)
+            dup2(kept[fd], fd);
+    CHECK_EQ(got, 0);
+}

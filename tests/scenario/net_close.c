@@ -236,8 +236,8 @@ static void look_at_new_fds(int end)
 {
     char byte;
     while (!atomic_load(&enough)) {
-        int fd = fcntl(end, F_DUPFD_CLOEXEC, 0);
-        CHECK_EQ(gort_fd_forget(fd), 0); /* so that the next call learns what it is */
+        int fd = fcntl(end, F_DUPFD_CLOEXEC, 100); /* a number that is nobody else's when it was closed */
+        CHECK_EQ(gort_fd_forget(fd), 0);           /* so that the next call learns what it is */
         atomic_store(&shown, fd);
         ssize_t n = gort_read(fd, &byte, 0);
         CHECK(n == 0 || n == -EBADF);

@@ -233,14 +233,19 @@ static void play(long i)
         atomic_fetch_add(&game.turns[i], 1);
 }
 
-/* More are ready than a P's ring holds, all the time: nobody falls behind. */
-TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
+static void start_game(void)
 {
     CHECK_GE(may_have(PLAYERS), PLAYERS / 2);
     for (int i = 0; i < PLAYERS; i += 2)
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, &game.fds[i]), 0);
     for (long i = 0; i < PLAYERS; i++)
         CHECK_EQ(GORT_GO(play, i), 0);
+}
+
+/* More are ready than a P's ring holds, all the time: nobody falls behind. */
+TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
+{
+    start_game();
     long all, least;
     bool behind,
         alone = gort_maxprocs(0) == 1; /* else a P whose thread gets no CPU may be behind for a while */
@@ -258,6 +263,39 @@ TEST_GO(a_full_ring_leaves_nobody_behind, .procs = "1,2")
     } while ((all < 40L * PLAYERS || (behind && !alone)) && gort_now() < until);
     test_log("turns: %ld, the least %ld", all, least);
     CHECK(!behind);
+}
+
+static atomic_long stops, most; /* of the one that computes, and what the others did in the longest of them */
+
+static void compute_and_look(void *unused)
+{
+    (void)unused;
+    for (long last = 0; !atomic_load(&stop);) {
+        long all = 0;
+        for (int i = 0; i < PLAYERS; i++)
+            all += atomic_load(&game.turns[i]);
+        if (all == last)
+            continue;
+        if (atomic_fetch_add(&stops, 1) > 0 &&
+            all - last > atomic_load(&most)) /* at first they begin, one by one */
+            atomic_store(&most, all - last);
+        last = all;
+    }
+}
+
+/* Nor one that was stopped in the middle of its code, which waits in no ring. With one P the turns of the others tell how
+ * long, whoever gets a CPU when. */
+TEST_GO(nor_one_that_computes, .procs = "1")
+{
+    if (test_under_emulator())
+        SKIP("it may have all of its time slice and get nowhere");
+    start_game();
+    CHECK_EQ(gort_go(compute_and_look, NULL), 0);
+    await(&stops, 80);
+    atomic_store(&stop, 1);
+    test_log("others had %ld turns while it was stopped, at the most", atomic_load(&most));
+    /* It goes on within 122 of them; on a busy machine some of the others may be held as well, and go before it. */
+    CHECK_LT(atomic_load(&most), 5 * PLAYERS);
 }
 
 /* --- the count ------------------------------------------------------------------------------------ */

@@ -358,7 +358,7 @@ static void tick(void *unused)
     atomic_fetch_add(&ticks, 1);
 }
 
-/* And the records too: many that have not run cost 256 bytes each while they wait, and nothing when they are gone. */
+/* And the records too: many that have not run cost 192 bytes each while they wait, and nothing when they are gone. */
 TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
 {
     bool counts = !test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator();
@@ -378,7 +378,7 @@ TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
         } else {
             if (gort_maxprocs(0) == 1) /* else others run them meanwhile */
                 CHECK_GT(status_kb("VmHWM"), rss + n / 8);
-            wait_for_rss(rss + n / 10); /* 50 MB of records were there, 20 may stay */
+            wait_for_rss(rss + n / 10); /* 38 MB of records were there, 20 may stay */
         }
         finish(10);
     }

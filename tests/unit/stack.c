@@ -112,6 +112,28 @@ TEST(the_last_is_reused_first)
     gort__stack_destroy(NULL);
 }
 
+/* Goroutines begin on pages that fall into different sets of a TLB, and on lines that fall into different sets of a cache. */
+TEST(neighbours_do_not_compete)
+{
+    enum { N = 64, LINES = 32 /* of a page, two at a time */ };
+    gort__os_init();
+    gort__stack_init(256 * KIB);
+    for (uint8_t log2 = GORT_STACK_LOG2_MIN; log2 <= 20; log2++) {
+        int pages[N] = {0}, lines[LINES] = {0}, most_pages = 0, most_lines = 0;
+        for (int i = 0; i < N; i++) {
+            struct gort__stack *s = gort__stack_get(NULL, log2);
+            CHECK(s);
+            uintptr_t top = (uintptr_t)gort__stack_top(s) - 1;
+            int in_page = ++pages[top / gort__os_page() % N], in_line = ++lines[top / 128 % LINES];
+            most_pages = in_page > most_pages ? in_page : most_pages;
+            most_lines = in_line > most_lines ? in_line : most_lines;
+        }
+        CHECK_LE(most_pages, 4); /* 64 slots of 1 MiB are mapped in pieces, wherever there is room */
+        CHECK_LE(most_lines, 16);
+    }
+    gort__stack_destroy(NULL);
+}
+
 TEST(what_was_reserved_can_be_had)
 {
     gort__os_init();
@@ -233,6 +255,33 @@ static bool pause_for(int ticks)
             ;
     }
     return left;
+}
+
+/* A look for what can be mapped anew comes to its end, however large a slot is, and all that was used can be used again. */
+TEST(trimming_ends_whatever_the_size)
+{
+    gort__os_init();
+    gort__stack_init(256 * KIB);
+    for (uint8_t log2 = GORT_STACK_LOG2_MIN; log2 <= 28; log2++) {
+        struct gort__stack *s[40];
+        int n = log2 < 22 ? 40 : 3;
+        for (int turn = 0; turn < 2; turn++) {
+            for (int i = 0; i < n; i++) {
+                CHECK(s[i] = gort__stack_get(NULL, log2));
+                memset(gort__stack_hi(s[i]) - 4096, 1, 4096);
+                *gort__stack_lo(s[i]) = 1;
+            }
+            CHECK(dies_writing(gort__stack_lo(s[0]) - 1));
+            CHECK(dies_writing(gort__stack_lo(s[n - 1]) - 1));
+            for (int i = 0; i < n; i++)
+                gort__stack_put(NULL, s[i]);
+            gort__stack_age(gort__os_now(), true);
+            CHECK(gort__stack_trim(gort__os_now() + test_seconds(20)));
+            for (int i = 0; i < n; i++)
+                CHECK_EQ(s[i]->cold, true);
+        }
+    }
+    gort__stack_destroy(NULL);
 }
 
 TEST(bursts_that_come_again_keep_their_pages)

@@ -9,6 +9,7 @@
  * Threads: any; open and close alone. errno is never changed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -28,13 +29,22 @@
 static int kick_fd = -1; /* of the one poller; written by open and close */
 static bool no_pwait2;   /* the kernel lacks it; atomic, found out at the first use */
 
+int gort__os_fd_own(int fd)
+{
+    int high = fd >= 0 && fd <= STDERR_FILENO ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
 int gort__os_poll_open(void)
 {
     int saved = errno, err = 0;
-    int poller = epoll_create1(EPOLL_CLOEXEC);
+    int poller = gort__os_fd_own(epoll_create1(EPOLL_CLOEXEC));
     if (poller < 0)
         err = -errno;
-    kick_fd = err ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    kick_fd = err ? -1 : gort__os_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     struct epoll_event kick = {.events = EPOLLIN, .data.u64 = KICK};
     if (!err && (kick_fd < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, kick_fd, &kick) != 0)) {
         err = -errno;

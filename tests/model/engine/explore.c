@@ -728,7 +728,14 @@ void model_check_both(struct model m, const char *name, int tso, int weak)
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind)
 {
-    model_catch_at(m, name, (struct model_mutation){func, op, kind, NULL});
+    model_catch_at(m, name, (struct model_mutation){.func = func, .op = op, .kind = kind});
+}
+
+void model_catch_kept(const struct model *m, const char *name, const char *func, enum model_op_kind op,
+                      uint64_t bits)
+{
+    model_catch_at(m, name,
+                   (struct model_mutation){.func = func, .op = op, .kind = MODEL_KEPT, .bits = bits});
 }
 
 /* Most bugs need few preemptions, and where these are few there are few executions: so that is tried first. */

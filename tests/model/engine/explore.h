@@ -72,13 +72,15 @@ enum model_mutation_kind {
                       that does not compare */
     MODEL_UNORDERED, /* the order becomes RELAXED: of a store or read-modify-write, seen with MODEL_WEAK only */
     MODEL_TORN,      /* a read-modify-write becomes a load and, one step later, a store */
-    MODEL_NOT_A_FENCE /* a read-modify-write does not wait for its store to be seen, also with MODEL_TSO */
+    MODEL_NOT_A_FENCE, /* a read-modify-write does not wait for its store to be seen, also with MODEL_TSO */
+    MODEL_KEPT         /* some bits stay as they were: of a store, read-modify-write or compare-and-swap */
 };
 struct model_mutation {
     const char *func;      /* the function it stands in */
     enum model_op_kind op; /* all operations of this kind there */
     enum model_mutation_kind kind;
     const char *word; /* only those on this expression, as written; NULL: all */
+    uint64_t bits;    /* that are kept */
 };
 
 #define MODEL_THREADS 5
@@ -96,7 +98,10 @@ struct model {
     bool eager; /* nobody looks at another thread between its steps but for what is atomic or guarded: what a
                         thread does in its own store buffer then is no moment for others to go first (not used where
                         there are time-outs, because of clocks) */
-    bool tree;  /* explore the whole tree, recognise no states: for testing the explorer itself */
+    bool
+        own_stack; /* no other thread looks at what a thread stores atomically into its own stack: such a store is at once
+                        visible, and its place may be used for something else when the function has returned */
+    bool tree;             /* explore the whole tree, recognise no states: for testing the explorer itself */
     void (*handler)(void); /* of signals (model_signal) */
     struct model_mutation mutation;
 };
@@ -147,6 +152,9 @@ void model_check_both(struct model m, const char *name, int tso, int weak);
 /* The same with one operation spoilt: fails the case unless a violation is found. */
 void model_catch(const struct model *m, const char *name, const char *func, enum model_op_kind op,
                  enum model_mutation_kind kind);
+/* The same for bits that an operation leaves as they were. */
+void model_catch_kept(const struct model *m, const char *name, const char *func, enum model_op_kind op,
+                      uint64_t bits);
 void model_catch_at(const struct model *m, const char *name, struct model_mutation mutation);
 
 #endif

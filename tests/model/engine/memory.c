@@ -69,13 +69,16 @@ static bool held_by_other(const struct thread *t, const void *p)
     return false;
 }
 
-/* What t would read. */
+/* What t would read: a word, or its first byte. */
 static uint64_t seen_by(const struct thread *t, const void *p, unsigned size)
 {
-    for (int i = t->pending - 1; i >= 0; i--)
-        if (t->buffer[i].p == p)
-            return t->buffer[i].v;
-    return word_read(p, size);
+    uint64_t v = word_read(p, size);
+    for (int i = 0; i < t->pending; i++)
+        if (t->buffer[i].p == p) {
+            uint64_t covered_bits = word_mask(t->buffer[i].size, UINT64_MAX);
+            v = word_mask(size, (v & ~covered_bits) | t->buffer[i].v);
+        }
+    return v;
 }
 
 /* May the i-th pending store of t become visible now? */
@@ -217,11 +220,24 @@ uint64_t model_load(const void *p, unsigned size, enum model_order order, const 
     return word_read(p, size);
 }
 
+/* What is written instead of v. */
+static uint64_t kept_in(uint64_t v, uint64_t old, enum model_mutation_kind mutation)
+{
+    uint64_t bits = mutation == MODEL_KEPT ? x.model->mutation.bits : 0;
+    return (v & ~bits) | (old & bits);
+}
+
+static bool on_own_stack(const void *p)
+{
+    const char *at = p, *here = __builtin_frame_address(0);
+    return x.model->own_stack && at > here && at < x.current->base;
+}
+
 void model_store(void *p, unsigned size, uint64_t v, enum model_order order, const char *func,
                  const char *text)
 {
     v = word_mask(size, v);
-    if (is_quiet(p)) {
+    if (is_quiet(p) || on_own_stack(p)) {
         touch(p, func, text);
         word_write(p, size, v);
         return;
@@ -232,6 +248,7 @@ void model_store(void *p, unsigned size, uint64_t v, enum model_order order, con
     if (mutation == MODEL_UNORDERED)
         order = MODEL_RELAXED;
     step(&(struct op){.kind = MODEL_OP_STORE, .p = p, .size = size, .order = order, .v = v});
+    v = kept_in(v, word_read(p, size), mutation);
     trace("%-34s store %s = %" PRIx64, func, text, v);
     touch(p, func, text);
     if (x.model->memory == MODEL_SC || order == MODEL_SEQ_CST)
@@ -292,7 +309,8 @@ uint64_t model_rmw(enum model_rmw kind, void *p, unsigned size, uint64_t v, enum
     if (!quiet)
         step(&o);
     touch(p, func, text);
-    uint64_t old = word_read(p, size), new = word_mask(size, rmw_value(kind, old, v));
+    uint64_t old = word_read(p, size);
+    uint64_t new = kept_in(word_mask(size, rmw_value(kind, old, v)), old, o.mutation);
     if (quiet) {
         word_write(p, size, new);
     } else {
@@ -317,6 +335,7 @@ bool model_cas(void *p, unsigned size, void *expected, uint64_t v, enum model_or
         step(&o);
     touch(p, func, text);
     uint64_t old = word_read(p, size);
+    v = kept_in(v, old, o.mutation);
     if (o.mutation != MODEL_TORN && !quiet)
         trace("%-34s cas   %s is %" PRIx64 ", %" PRIx64 " -> %" PRIx64, func, text, old, want,
               word_mask(size, v));
