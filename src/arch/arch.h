@@ -30,6 +30,12 @@
  * noreturn void gort__arch_restart(const struct gort__ctx *from, const struct gort__ctx *to)
  *     The same, but forgets everything on the current stack, on which *to may have been made.
  *
+ * void *gort__arch_return(void *value), int gort__arch_return_int(int value)
+ *     Returns value, by a jump. For the last act of a function that may have switched away: when it comes back the
+ *     processor's record of return addresses is that of whoever ran before it, and a return that goes elsewhere
+ *     is found out only when it is done, 10 ns later. Whatever the record holds is out of step then by one; it was wrong
+ *     already. May return as usual where that is not worth it.
+ *
  * uint64_t gort__arch_fp, gort__arch_fp_read()
  *     The floating-point control words that new contexts start with; those of the caller.
  *

@@ -6,12 +6,13 @@
  * more than one CPU to run the holder), then sleeps on the word. Dropping is far more frequent than sleeping, so the fence
  * between "the word is free" and "does anybody sleep?" is the sleeper's to pay:
  *
- *     drop:   word = 0                               sleeper:  sleepers++
+ *     drop:   word = 0                               sleeper:  care++
  *             (nothing but program order)                      heavy fence
- *             sleepers != 0?  wake one                         sleep if word is 1
+ *             care != 0?  wake one                             sleep if word is 1
  *
  * If the drop misses the count, its store came before the fence: the sleeper, or the kernel for it, sees the free word. If it
  * sees the count it wakes; the kernel looks at the word and queues the sleeper in one step, so the wake comes after that.
+ * Where the sleeper's fence is none for others (GORT_LOCK_FENCE) the drop finds care != 0 in any case, and makes its own.
  * The counts stand beside the locks, by a hash of the address: a lock may be gone once it is free.
  * Invariants: (1) a thread sleeps only while it is counted, in total and for its lock; (2) who drops a lock while
  * somebody is counted for it wakes one; (3) a woken sleeper that finds the lock taken again sleeps again, still counted.
@@ -22,7 +23,7 @@
 
 #include "arch/arch.h"
 #include "base/fatal.h"
-#include "os/os.h"
+#include "os/fence.h"
 
 /* A waiter looks rarely: while it waits the holder comes by many times with the line in its cache, and two threads that
  * hammer one channel make twice as many operations as with a look after each pause. */
@@ -33,7 +34,7 @@
 
 #define NAP 10000000 /* ns */
 
-uint32_t gort__lock_sleepers;
+uint32_t gort__lock_care = GORT_LOCK_FENCE;
 
 #define COUNTS 64 /* a power of two */
 
@@ -56,7 +57,7 @@ void gort__lock_slow(struct gort__lock *l)
     }
     uint32_t free_word = 0, *here = counted(l);
     gort__add(here, 1, RELAXED);
-    gort__add(&gort__lock_sleepers, 1, RELAXED);
+    gort__add(&gort__lock_care, 1, RELAXED);
     /* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
     bool looks_again = gort__load(&gort__os_light_is_full, RELAXED);
     gort__os_fence_heavy();                                /* pairs with gort__lock_drop */
@@ -64,12 +65,23 @@ void gort__lock_slow(struct gort__lock *l)
         gort__os_futex_wait(&l->word, 1, looks_again ? gort__os_now() + NAP : INT64_MAX);
         free_word = 0;
     }
-    gort__sub(&gort__lock_sleepers, 1, RELAXED);
+    gort__sub(&gort__lock_care, 1, RELAXED);
     gort__sub(here, 1, RELAXED);
 }
 
-void gort__lock_wake(struct gort__lock *l)
+void gort__lock_init(bool fuzz)
 {
+    uint32_t flags = fuzz ? GORT_LOCK_FUZZ : 0;
+    if (gort__load(&gort__os_light_is_full, RELAXED))
+        flags |= GORT_LOCK_FENCE;
+    gort__or(&gort__lock_care, flags, RELAXED);
+    gort__and(&gort__lock_care, ~(GORT_LOCK_FUZZ | GORT_LOCK_FENCE) | flags, RELAXED);
+}
+
+/* l is free, and may be gone: its address is all that is used. */
+void gort__lock_dropped(struct gort__lock *l)
+{
+    gort__os_fence_light(); /* pairs with gort__lock_slow */
     if (gort__load(counted(l), RELAXED))
         gort__os_futex_wake(&l->word, 1);
 }

@@ -12,20 +12,24 @@
 
 #include "base/atomic.h"
 #include "base/rank.h"
-#include "os/fence.h"
 
 struct gort__lock {
     uint32_t word; /* 0 free, 1 held */
 };
 
-/* Threads that sleep on any lock. */
-extern uint32_t gort__lock_sleepers GORT_HIDDEN; /* atomic */
+/* What a drop looks at, all in one word, which is 0 nearly always: how many threads sleep on any lock, and these. */
+#define GORT_LOCK_FENCE                                                                                      \
+    UINT32_C(0x80000000) /* a drop needs a full fence: there is no membarrier, or nobody has looked */
+#define GORT_LOCK_FUZZ UINT32_C(0x40000000)  /* schedules are fuzzed (sched/fuzz.c); of no interest here */
+extern uint32_t gort__lock_care GORT_HIDDEN; /* atomic */
+/* At the start of a run. */
+void gort__lock_init(bool fuzz);
 
 /* In builds with checks: asked at every lock whether the thread may be stopped by a signal now. Set once by sched. */
 extern bool (*gort__lock_exposed)(void) GORT_HIDDEN;
 
 void gort__lock_slow(struct gort__lock *l);
-void gort__lock_wake(struct gort__lock *l);
+void gort__lock_dropped(struct gort__lock *l);
 void gort__lock_rank_take(enum gort__rank rank);
 void gort__lock_rank_drop(enum gort__rank rank);
 
@@ -48,7 +52,8 @@ static inline bool gort__lock_try(struct gort__lock *l, enum gort__rank rank)
     return true;
 }
 
-static inline void gort__lock_drop(struct gort__lock *l, enum gort__rank rank)
+/* Drops it. True: gort__lock_dropped must follow. */
+static inline bool gort__lock_free(struct gort__lock *l, enum gort__rank rank)
 {
     if (GORT_CHECKS)
         gort__lock_rank_drop(rank);
@@ -59,9 +64,14 @@ static inline void gort__lock_drop(struct gort__lock *l, enum gort__rank rank)
         gort__sub(&l->word, 1, RELEASE); /* pairs with gort__lock_take */
     else
         gort__store(&l->word, 0, RELEASE); /* pairs with gort__lock_take */
-    gort__os_fence_light();                /* pairs with gort__lock_slow */
-    if (GORT_UNLIKELY(gort__load(&gort__lock_sleepers, RELAXED)))
-        gort__lock_wake(l);
+    gort__compiler_fence();                /* a light one: pairs with gort__lock_slow; see GORT_LOCK_FENCE */
+    return GORT_UNLIKELY(gort__load(&gort__lock_care, RELAXED) != 0);
+}
+
+static inline void gort__lock_drop(struct gort__lock *l, enum gort__rank rank)
+{
+    if (gort__lock_free(l, rank))
+        gort__lock_dropped(l);
 }
 
 #endif

@@ -19,6 +19,12 @@ void gort__fuzz_here(void)
         gort__fuzz_point(m);
 }
 
+void gort__unlocked(struct gort__lock *l)
+{
+    gort__lock_dropped(l);
+    gort__fuzz_unlock();
+}
+
 void gort__fuzz_point(struct gort__m *m)
 {
     uint32_t dice = gort__rand_below(&m->rand, 64);

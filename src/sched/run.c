@@ -136,6 +136,7 @@ static int start(void)
     s->ids = 1;
     gort__block_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
+    gort__lock_init(s->conf.fuzz);
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();

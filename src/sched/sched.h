@@ -88,7 +88,11 @@ struct gort__m {
     struct gort__g
         *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
     struct gort__os_thrown
-        *thrown;            /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
+        *thrown; /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
+    /* Where the last one that stopped here will return to, and where whoever called that one will; and whether the former is
+     * where the one that goes on returns to, too: hints for gort__return_far. Owned by the thread. */
+    void *stop_to, *call_to;
+    bool in_step;
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
     struct gort__g *handed; /* a picked G that g0 must see to: bound, or without a stack */
 

@@ -203,9 +203,17 @@ GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g 
     return switch_to(m, from, to);
 }
 
+/* The way back to `to` after a switch. That is foreseen, if whoever stopped here last would have gone there, too. */
+static GORT_ALWAYS_INLINE struct gort__m *go_back(struct gort__m *m, const void *to)
+{
+    m->in_step = m->stop_to == to;
+    return m->in_step ? m : gort__arch_return(m);
+}
+
 struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
+    m->stop_to = __builtin_return_address(0);
     gort__arch_save_control(&g->ctx);
     if (GORT_LIKELY(!m->locked_g && !gort__m_wanted(m))) {
         next = pick(m->p, true);
@@ -214,7 +222,8 @@ struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
             next = NULL;
         }
     }
-    return switch_to(m, g, next ? next : &m->g0);
+    m = switch_to(m, g, next ? next : &m->g0);
+    return go_back(m, __builtin_return_address(0));
 }
 
 /* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
@@ -316,7 +325,7 @@ static GORT_NOINLINE struct gort__m *yield_locked(struct gort__m *m, struct gort
     return gort__switch_to(m, g, &m->g0);
 }
 
-struct gort__m *gort__yield(struct gort__m *m)
+static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
 {
     struct gort__g *g = m->g, *next;
     if (GORT_UNLIKELY(!m->p)) {
@@ -349,4 +358,25 @@ struct gort__m *gort__yield(struct gort__m *m)
         next = &m->g0;
     }
     return switch_to(m, g, next);
+}
+
+struct gort__m *gort__yield(struct gort__m *m)
+{
+    m->stop_to = __builtin_return_address(0);
+    return go_back(yield(m), __builtin_return_address(0));
+}
+
+int gort_yield(void)
+{
+    struct gort__m *m = gort__enter();
+    if (GORT_UNLIKELY(!m)) {
+        gort__os_thread_yield();
+        return 0;
+    }
+    m->stop_to = __builtin_return_address(0);
+    if (GORT_LIKELY(gort__load(&gort__sched.world_owner, RELAXED) != m)) /* else all others are stopped */
+        m = yield(m);
+    bool near = m->stop_to == __builtin_return_address(0);
+    gort__leave(m);
+    return near ? 0 : gort__arch_return_int(0);
 }

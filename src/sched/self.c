@@ -72,19 +72,6 @@ int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
     return err;
 }
 
-int gort_yield(void)
-{
-    struct gort__m *m = gort__enter();
-    if (GORT_UNLIKELY(!m)) {
-        gort__os_thread_yield();
-        return 0;
-    }
-    if (GORT_LIKELY(gort__load(&gort__sched.world_owner, RELAXED) != m)) /* else all others are stopped */
-        m = gort__yield(m);
-    gort__leave(m);
-    return 0;
-}
-
 /* The calling goroutine, or NULL in a plain thread. */
 static struct gort__g *self(void)
 {

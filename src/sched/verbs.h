@@ -24,26 +24,38 @@ struct gort__m *gort__enter_plain(void);
  * (GORT_G_THREAD), which can park and be readied just the same. NULL: a plain thread and no run is
  * on, or no memory to attach it.
  */
+static inline struct gort__m *gort__enter_at_once(void);
 static inline struct gort__m *gort__enter(void)
+{
+    struct gort__m *m = gort__enter_at_once();
+    return GORT_LIKELY(m != NULL) ? m : gort__enter_plain();
+}
+
+/* The same, but NULL when there is anything to see to: then the caller is to call gort__enter. */
+static inline struct gort__m *gort__enter_at_once(void)
 {
     struct gort__m *m = gort__m_self();
     if (GORT_UNLIKELY(!m))
-        return gort__enter_plain();
+        return NULL;
     gort__store(&m->inside, 1, RELAXED);
     gort__compiler_fence(); /* a light one: pairs with world.c:gort__world_stop; see GORT_ATT_FENCE */
-    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
-        return gort__enter_plain();
-    return m;
+    return GORT_LIKELY(!gort__load(&m->attention, RELAXED)) ? m : NULL;
 }
 
 void gort__leave_slow(struct gort__m *m);
 
-/* m: the M of the calling thread now; after a park that may not be the one that entered. */
-static inline void gort__leave(struct gort__m *m)
+/* True: gort__leave_slow must follow. */
+static inline bool gort__leave_looks(struct gort__m *m)
 {
     gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
     gort__compiler_fence(); /* a light one: pairs with world.c:gort__world_stop; see GORT_ATT_FENCE */
-    if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
+    return GORT_UNLIKELY(gort__load(&m->attention, RELAXED) != 0);
+}
+
+/* m: the M of the calling thread now; after a park that may not be the one that entered. */
+static inline void gort__leave(struct gort__m *m)
+{
+    if (gort__leave_looks(m))
         gort__leave_slow(m);
 }
 
@@ -125,9 +137,53 @@ static inline void gort__hold_free(void *object, size_t size)
  */
 struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason);
 
+/*
+ * The same for a goroutine, and a commit that always returns true and is known here. With one P it need not wait until the stack
+ * is left: whoever readies g meanwhile, a plain thread, only queues it, and nobody but this M, which holds the P and
+ * is inside, resumes what is queued. It may even pick g itself.
+ */
+static GORT_ALWAYS_INLINE struct gort__m *gort__park_early(struct gort__m *m, gort__commit commit, void *arg,
+                                                           enum gort__reason reason)
+{
+    struct gort__g *g = m->g;
+    if (GORT_UNLIKELY(!gort__alone() || (g->flags & GORT_G_CHECKED)))
+        return gort__park(commit, arg, reason);
+    gort__store(&g->reason, (uint8_t)reason, RELAXED);
+    gort__g_set(g, GORT_G_WAITING);
+    commit(g, arg);
+    return gort__switch_away(m, g);
+}
+
+/*
+ * For a call that parks and then returns to its caller at once: `to`. The processor foresees that the one who goes on returns
+ * to where the one who stopped would have. If that is wrong, the call had better end by gort__arch_return.
+ */
+static inline void gort__call_begins(struct gort__m *m, void *to)
+{
+    m->call_to = to;
+}
+
+static inline bool gort__call_returns_near(const struct gort__m *m, const void *to)
+{
+    return m->in_step && m->call_to == to;
+}
+
 /* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the keeper, or a
  * thread outside of runs. */
 void gort__ready(struct gort__m *m, struct gort__g *g);
+/* The same without a call, for the only P and if nobody is to run next. False: gort__ready is to be called. m is not
+ * NULL, and schedules are not fuzzed. */
+static inline bool gort__ready_at_once(struct gort__m *m, struct gort__g *g)
+{
+    struct gort__p *p = m->p;
+    if (GORT_UNLIKELY(!p || !gort__alone() || gort__load(&p->runq.next, RELAXED) ||
+                      (gort__load(&g->flags, RELAXED) & GORT_G_THREAD)))
+        return false;
+    gort__g_set(g, GORT_G_RUNNABLE);
+    gort__g_ask_argument(g);
+    gort__runq_put_next_alone(&p->runq, g);
+    return true;
+}
 /* Appends g, which is in no queue. */
 static inline void gort__glist_add(struct gort__glist *list, struct gort__g *g)
 {
@@ -163,6 +219,14 @@ static inline void gort__fuzz_unlock(void)
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         gort__fuzz_here();
+}
+
+/* Drops the lock of such an object, with that delay. */
+void gort__unlocked(struct gort__lock *l); /* after gort__lock_free has said so */
+static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
+{
+    if (gort__lock_free(l, rank))
+        gort__unlocked(l);
 }
 
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */

@@ -24,8 +24,7 @@ static inline void gort__object_lock(uint32_t *word)
 /* The last touch: the object may be gone then. */
 static inline void gort__object_unlock(uint32_t *word)
 {
-    gort__lock_drop((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
-    gort__fuzz_unlock();
+    gort__unlock((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
 }
 
 /* Queues w and waits; the object is locked, and unlocked when it returns. What a peer granted, or an error. */

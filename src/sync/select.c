@@ -191,8 +191,15 @@ static void leave(gort_case *c, struct gort__waiter *w)
         gort__chan_free(ch);
 }
 
+static GORT_ALWAYS_INLINE bool commit_unlock_all(struct gort__g *g, void *s)
+{
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    unlock_all(s);
+    return true;
+}
+
 /* Parks in all queues; returns the case that a peer served, or the error. Called with all locked. */
-static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
+static GORT_ALWAYS_INLINE int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         uint16_t k = s->order[i];
@@ -202,8 +209,14 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
         gort__chan_hold(c->ch); /* the records must come out again, whoever frees it meanwhile */
         gort__waitq_push(queue_of(c), &s->waiters[k]);
     }
-    struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
-    int err = gort__wait_shared_park(m, &how);
+    int err = 0;
+    if (GORT_LIKELY(
+            !gort__wait_shared((*m)->g, deadline, false))) { /* the peers have only each other to race */
+        *m = gort__park_early(*m, commit_unlock_all, s, GORT_WAIT_SELECT);
+    } else {
+        struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
+        err = gort__wait_shared_park(m, &how);
+    }
     const struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
     if (err)
         unlock_all(s);
@@ -218,7 +231,8 @@ static int wait_all(struct sel *s, int64_t deadline, struct gort__m **m)
     return won->tag;
 }
 
-static int run(struct sel *s, size_t n, int64_t deadline)
+/* *far: it has waited, and had better return by a jump. */
+static GORT_ALWAYS_INLINE int run(struct sel *s, size_t n, int64_t deadline, bool *far)
 {
     static struct gort__rand outside = {1}; /* outside runs fairness matters little, and races do no harm */
     struct gort__waiter *wake = NULL;
@@ -248,7 +262,9 @@ static int run(struct sel *s, size_t n, int64_t deadline)
         } else if (s->n == 0) {
             index = gort__wait_alone(&m, deadline, GORT_WAIT_SELECT_NONE);
         } else {
+            gort__call_begins(m, __builtin_return_address(0));
             index = wait_all(s, deadline, &m);
+            *far = !gort__call_returns_near(m, __builtin_return_address(0));
         }
     } else if (wake) {
         gort__ready(m, wake->g);
@@ -269,19 +285,28 @@ static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
         return -ENOMEM;
     uint16_t *order = (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter));
     struct sel s = {cases, (struct gort__waiter *)(void *)mem, order, order + n, 0};
-    int index = run(&s, n, deadline);
+    bool far;
+    int index = run(&s, n, deadline, &far);
     held = gort__hold();
     gort__alloc_free(mem, size);
     gort__unhold(&held);
     return index;
 }
 
-static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
+/* In a scope of its own, so that run_small can end by a jump. */
+static GORT_ALWAYS_INLINE int run_on_stack(gort_case *cases, size_t n, int64_t deadline, bool *far)
 {
     struct gort__waiter waiters[ON_STACK];
     uint16_t order[ON_STACK], shuffled[ON_STACK];
     struct sel s = {cases, waiters, order, shuffled, 0};
-    return run(&s, n, deadline);
+    return run(&s, n, deadline, far);
+}
+
+static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
+{
+    bool far = false;
+    int index = run_on_stack(cases, n, deadline, &far);
+    return far ? gort__arch_return_int(index) : index;
 }
 
 int gort_select(gort_case *cases, size_t n, int64_t deadline)

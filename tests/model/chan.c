@@ -224,6 +224,18 @@ static void plain_receiver(void)
     gs[0].flags = GORT_G_THREAD;
 }
 
+/* One goroutine, which has the only P, and plain threads. */
+static void alone(void)
+{
+    start(0, 1);
+    gs_alone();
+}
+static void alone_two_refs(void)
+{
+    start(0, 2);
+    gs_alone();
+}
+
 static void nobody_waits(const gort_chan *ch)
 {
     MODEL_ASSERT(!ch->receivers.first && !ch->senders.first && !ch->parked && !ch->lock.word);
@@ -315,6 +327,12 @@ static const struct model hand_over = {
     .setup = unbuffered, .threads = {receives_one, sends_one}, .final = passed};
 static const struct model hand_over_plain = {
     .setup = plain_receiver, .threads = {receives_one, sends_one}, .final = passed};
+static const struct model hand_over_alone = {
+    .setup = alone, .threads = {receives_one, sends_one}, .final = passed};
+static const struct model alone_frees = {
+    .setup = alone_two_refs, .threads = {receives_and_drops, sends_and_drops}, .final = passed_and_freed};
+static const struct model selecting_alone = {
+    .setup = alone, .threads = {selects_both, sends_one, offers_b}, .final = one_each};
 static const struct model through_buffer = {
     .setup = buffered, .threads = {receives_two, sends_two}, .final = in_order};
 static const struct model two_senders = {
@@ -343,6 +361,12 @@ TEST(unbuffered_value)
 {
     model_check_both(hand_over, "a value from hand to hand", 0, 0);
     model_check_both(hand_over_plain, "to a plain thread", 0, 0);
+}
+TEST(one_goroutine_and_threads, .timeout = 180)
+{
+    model_check_both(hand_over_alone, "to the only goroutine", 0, 0);
+    model_check_both(alone_frees, "the last one frees it, one P", 0, 0);
+    model_check_both(selecting_alone, "a select of two, one P, two threads", 2, 2);
 }
 TEST(buffered_values)
 {
@@ -399,7 +423,11 @@ TEST(mutation_claim_select)
 }
 TEST(mutation_arm)
 {
-    model_catch(&selecting, "a wait that is not armed", "commit_arm", MODEL_OP_STORE, MODEL_SKIPPED);
+    model_catch(&selecting, "a wait that is not armed", "commit_unlock_all", MODEL_OP_STORE, MODEL_SKIPPED);
+}
+TEST(mutation_arm_deadline)
+{
+    model_catch(&selecting_late, "a wait that is not armed", "commit_arm", MODEL_OP_STORE, MODEL_SKIPPED);
 }
 TEST(mutation_unref_torn)
 {

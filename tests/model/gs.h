@@ -5,6 +5,7 @@
  *
  * A model thread is a goroutine with an M and a P of its own: a switch to g0 runs the commit there (the real arrive), and then
  * waits until somebody has readied the goroutine. One thread is the clock: the alarm of a wait goes off at any time.
+ * With gs_alone the first thread is a goroutine that has the only P, and all others are plain threads.
  * Modelled instead of real: stacks, run queues (to be readied is to be resumed; idle.c explores those), the lock's slow
  * path, the heap of timers (one alarm under a lock), memory.
  */
@@ -23,6 +24,8 @@ static void switch_stack(void);
 #define gort__arch_set_self(m)       ((void)(m))
 #define gort__arch_home()            self_get()
 #define gort__arch_switch(from, to)  ((void)(from), (void)(to), switch_stack())
+#define gort__arch_return(value)     (value)
+#define gort__arch_return_int(value) (value)
 #define gort__arch_make(ctx, hi, fn) ((void)(ctx), (void)(hi), (void)(fn))
 
 /* Never reached from here; they only have to link. */
@@ -31,6 +34,7 @@ static void switch_stack(void);
 #pragma weak gort__find
 #pragma weak gort__fresh_may_start
 #pragma weak gort__fuzz_here
+#pragma weak gort__unlocked
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_collect
 #pragma weak gort__held_take
@@ -120,7 +124,7 @@ static void switch_stack(void)
 static void resume(struct gort__g *g)
 {
     int i = (int)(g - gs);
-    if (!asleep.off[i])
+    if (!asleep.off[i] && !gort__alone()) /* else it is queued, and waits until its M has time for it */
         model_fail("goroutine %d is resumed while it is on its stack", i);
     MODEL_ASSERT(gort__xchg(&asleep.resumed[i], 1, SEQ_CST) == 0);
 }
@@ -228,6 +232,15 @@ static void gs_start(void)
     model_quiet(ms, sizeof ms);  /* each M is its thread's own here */
     for (int i = 0; i < TS; i++) /* but for the claim word */
         model_quiet(&gs[i], offsetof(struct gort__g, wait_word));
+}
+
+static inline void gs_alone(void)
+{
+    gort__sched.procs = gort__sched.p_made = 1;
+    for (int i = 1; i < TS; i++) {
+        gs[i].flags = GORT_G_THREAD;
+        ms[i].p = NULL;
+    }
 }
 
 #endif

@@ -199,7 +199,7 @@ TEST(mutation_look)
 TEST(mutation_leave)
 {
     mutant(unannounced_full, "an exit without order", MODEL_WEAK, 2,
-           (struct model_mutation){.func = "gort__leave", .op = MODEL_OP_STORE, .kind = MODEL_UNORDERED});
+           (struct model_mutation){.func = "gort__leave_looks", .op = MODEL_OP_STORE, .kind = MODEL_UNORDERED});
 }
 TEST(mutation_sleep)
 {

@@ -115,6 +115,17 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
                        "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 }
 
+/* As usual: where branch targets are protected, a jump to where no jump is expected is a fault. */
+static inline void *gort__arch_return(void *value)
+{
+    return value;
+}
+
+static inline int gort__arch_return_int(int value)
+{
+    return value;
+}
+
 /* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {

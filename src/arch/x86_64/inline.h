@@ -102,6 +102,9 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
                        "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
+void *gort__arch_return(void *value);
+int gort__arch_return_int(int value);
+
 /* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {
