@@ -213,7 +213,7 @@ static bool rss_below(void *kb)
 /* test_eventually blocks the thread; here the others must be able to run. */
 static void wait_for_rss(long kb)
 {
-    for (int i = 0; i < 10000 && !rss_below(&kb); i++)
+    for (int64_t until = gort_in(test_seconds(20)); gort_now() < until && !rss_below(&kb);)
         gort_sleep(1 * GORT_MS);
     CHECK_LT(test_rss_kb(), kb);
 }
@@ -346,7 +346,8 @@ TEST_GO(page_tables_are_given_back_too, .procs = "1,2")
     CHECK_GT(status_kb("VmPTE"), tables + n / 2 - 100);
     finish(n);
     wait_for_rss(rss + n);
-    for (int i = 0; i < 10000 && status_kb("VmPTE") >= tables + n / 8; i++)
+    for (int64_t until = gort_in(test_seconds(20));
+         gort_now() < until && status_kb("VmPTE") >= tables + n / 8;)
         gort_sleep(1 * GORT_MS);
     CHECK_LT(status_kb("VmPTE"), tables + n / 8);
     start(n, 8 * KIB); /* and all of it can be used again */
