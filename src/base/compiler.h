@@ -80,6 +80,8 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define GORT_TSAN_IGNORE_END()   ((void)0)
 #endif
 
+/* Plain accesses in such a function are hints, and no races. In gcc's eyes its atomics order nothing either, so it takes no
+ * pointer from an atomic to anything that TSan looks at elsewhere. */
 #if GORT_TSAN
 #define GORT_NO_TSAN __attribute__((no_sanitize("thread")))
 #else

@@ -21,7 +21,7 @@ static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
     return n;
 }
 
-static GORT_NO_TSAN void print_g(int fd, const struct gort__g *g)
+static void print_g(int fd, const struct gort__g *g)
 {
     char line[256];
     enum gort__gstate state = (enum gort__gstate)gort__load(&g->state, RELAXED);

@@ -135,9 +135,10 @@ _Static_assert(sizeof(struct gort__g) == 192, "a goroutine that has not run cost
 #define GORT_G_AHEAD 8
 static inline void gort__g_ask_ahead(const struct gort__g *g)
 {
-    const char *ahead = g->ctx.sp; /* a hint: anything may be in it */
-    __builtin_prefetch(ahead, 1);
-    __builtin_prefetch(ahead + GORT_LINE, 1);
+    uintptr_t ahead =
+        (uintptr_t)g->ctx.sp; /* a hint: anything may be in it, and what is no pointer has no next line */
+    __builtin_prefetch((const void *)ahead, 1);
+    __builtin_prefetch((const void *)(ahead + GORT_LINE), 1);
 }
 
 /*

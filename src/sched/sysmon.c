@@ -80,13 +80,18 @@ static GORT_NO_TSAN int kind_of(const struct gort__g *g)
     return !g ? NOBODY : g->ctx.pc ? WOKEN : SOMEBODY;
 }
 
+static GORT_NO_TSAN int kind_of_queued(void)
+{
+    return kind_of(gort__sched.queue.first);
+}
+
 /* Records are type-stable: looking at one that has just been taken gives an old answer, not a wrong access. */
-static GORT_NO_TSAN int who_waits(void)
+static int who_waits(void)
 {
     struct gort__sched *s = &gort__sched;
     int best = gort__load(&s->held_n, RELAXED) ? SOMEBODY : NOBODY;
     if (gort__load(&s->queued, RELAXED)) {
-        int kind = kind_of(s->queue.first);
+        int kind = kind_of_queued();
         best = kind > best ? kind : best;
     }
     int n = gort__load(&s->procs, RELAXED);

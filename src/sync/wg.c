@@ -21,16 +21,22 @@
 #define WAITED       (UINT64_C(1) << 33)
 #define COUNT(state) ((int32_t)(uint32_t)(state))
 
+#ifndef GORT_WG_SPINS /* before the thread yields to whoever has set LOCK; fewer in tests/model */
+#define GORT_WG_SPINS 100
+#endif
+
 static uint64_t take_lock(gort_wg *wg)
 {
-    for (int spins = 0;; spins++) {
+    for (int spins = 0;;) {
         uint64_t s = gort__load(&wg->gort_priv_state, RELAXED);
         if (!(s & LOCK) && gort__cas(&wg->gort_priv_state, &s, s | LOCK, ACQUIRE)) /* pairs with unlock */
             return s;
-        if (spins < 100)
+        if (spins < GORT_WG_SPINS) {
+            spins++;
             gort__arch_pause();
-        else
+        } else {
             gort__os_thread_yield();
+        }
     }
 }
 
@@ -105,12 +111,6 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
 {
     struct gort__glist woken = {0};
     struct gort__waiter *w;
-    struct gort__m *joined = NULL;
-    for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
-        unlock(wg);
-        m = joined = gort__enter();
-        take_lock(wg);
-    }
     while ((w = gort__waitq_take(gort__object_queue(&wg->gort_priv_waiters))) != NULL) {
         w->result = 0;
         gort__glist_add(&woken, w->g);
@@ -121,8 +121,6 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
         gort__ready(m, woken.first);
     else if (woken.n)
         gort__ready_list(m, woken);
-    if (joined)
-        gort__leave(joined);
 }
 
 enum { ADDED, MUST_ENTER, MUST_WAKE };
@@ -155,7 +153,15 @@ void gort_wg_add(gort_wg *wg, int n)
     if (GORT_LIKELY(add(wg, n, false) == ADDED))
         return;
     struct gort__m *m = gort__enter();
-    if (add(wg, n, true) == MUST_WAKE)
+    int todo = add(wg, n, true);
+    /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who comes and finds a count
+     * of zero would go, and take the group along. Pairs with take_lock. */
+    for (int tries = GORT_ENTER_TRIES; todo == MUST_WAKE && gort__run_began(m) && tries > 0; tries--) {
+        gort__sub(&wg->gort_priv_state, LOCK + (uint64_t)n, RELEASE);
+        m = gort__enter();
+        todo = add(wg, n, true);
+    }
+    if (todo == MUST_WAKE)
         wake_all(m, wg);
     if (m)
         gort__leave(m);

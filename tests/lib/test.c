@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,6 +293,16 @@ bool test_under_valgrind(void)
 bool test_under_emulator(void)
 {
     return getenv("TEST_EMULATOR") != NULL;
+}
+
+/* gcc's ThreadSanitizer gives up at 8,128 threads, of which each goroutine that has run is one for it. */
+long test_most_goroutines(void)
+{
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+    return 8000;
+#else
+    return LONG_MAX;
+#endif
 }
 
 long test_scaled(long n, long least)

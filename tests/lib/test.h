@@ -129,6 +129,8 @@ bool test_eventually(bool (*fn)(void *), void *arg, int seconds);
 bool test_under_sanitizer(void);
 bool test_under_valgrind(void);
 bool test_under_emulator(void);
+/* How many goroutines there can be at a time; a case that needs more is skipped. */
+long test_most_goroutines(void);
 /* n, divided where programs run slower (TEST_DIVISOR says by how much), but at least `least`. */
 long test_scaled(long n, long least);
 /* One more setting in GORT_DEBUG, for runs that start from now on. */

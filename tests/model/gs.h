@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gs.h - what the models about goroutines that wait for one another (chan.c, mutex.c) have in common: waiting and waking
+ * gs.h - what the models about goroutines that wait for one another (chan.c, mutex.c, wg.c) have in common: waiting and waking
  * (sched/wait.c, park.c), the switch away from a stack (sched/schedule.c), and small versions of what these call.
  *
  * A model thread is a goroutine with an M and a P of its own: a switch to g0 runs the commit there (the real arrive), and then
@@ -92,9 +92,11 @@ static struct {
     int err[TS];
 } asleep; /* who waits; written between steps only, but for what is atomic */
 
+static int gs_outside = -1; /* a thread that is outside of runs and has no M; announced by who needs it */
+
 static void *self_get(void)
 {
-    return model_self() < 0 ? NULL : &ms[model_self()];
+    return model_self() < 0 || model_self() == gs_outside ? NULL : &ms[model_self()];
 }
 
 static int me(void)
@@ -227,7 +229,8 @@ static void gs_start(void)
     model_memory(ps, sizeof ps);
     model_memory(gs, sizeof gs);
     model_memory(&asleep, sizeof asleep);
-    model_quiet(s, sizeof *s);
+    model_quiet(s, offsetof(struct gort__sched, phase)); /* that one is a step */
+    model_quiet(&s->phase + 1, sizeof *s - offsetof(struct gort__sched, phase) - sizeof s->phase);
     model_quiet(ps, sizeof ps);
     model_quiet(ms, sizeof ms);  /* each M is its thread's own here */
     for (int i = 0; i < TS; i++) /* but for the claim word */

@@ -371,5 +371,5 @@ TEST_GO(threads_come_and_go, .procs = "2", .fuzz = true)
     }
     yield_until(n);
     if (!test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator())
-        CHECK_LE(test_vma_count(), vmas + 20);
+        CHECK_LT(test_vma_count(), vmas + n / 10); /* libc keeps some stacks of threads */
 }

@@ -78,7 +78,7 @@ TEST_GO(every_kind_at_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
 {
     pthread_t threads[3];
     int rounds = (int)test_scaled(10, 3);
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds || !atomic_load(&got_n) || !atomic_load(&gave_up); round++) {
         ctx = gort_ctx_new(NULL, GORT_FOREVER);
         for (int i = 0; i < CHANS; i++)
             chans[i] = gort_chan_new(sizeof(long), (size_t)(i * i));
@@ -106,8 +106,6 @@ TEST_GO(every_kind_at_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
         gort_ctx_unref(ctx);
     }
     test_log("%ld values, %ld waits given up", atomic_load(&got_n), atomic_load(&gave_up));
-    CHECK_GT(atomic_load(&got_n), 0);
-    CHECK_GT(atomic_load(&gave_up), 0);
 }
 
 /* --- closing while others are at it ------------------------------------------------------------------ */

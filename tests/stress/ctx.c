@@ -115,7 +115,10 @@ TEST_GO(a_forest_in_a_storm, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
     pthread_t threads[2];
     long before = 0;
     line = gort_chan_new(sizeof(long), 1);
-    for (int round = 0; round < 5; round++) {
+    /* Five, and until all of it has happened. */
+    for (int round = 0;
+         round < 5 || !atomic_load(&received) || !atomic_load(&cancelled) || !atomic_load(&expired);
+         round++) {
         atomic_store(&stop, false);
         gort_wg_add(&workers, 14);
         for (uint64_t i = 0; i < 2; i++)
@@ -145,8 +148,5 @@ TEST_GO(a_forest_in_a_storm, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
     }
     check_flat(before, 4096);
     test_log("%ld waits, %ld values, %ld cancelled, %ld expired", waits, received, cancelled, expired);
-    CHECK_GT(atomic_load(&received), 0);
-    CHECK_GT(atomic_load(&cancelled), 0);
-    CHECK_GT(atomic_load(&expired), 0);
     gort_chan_unref(line);
 }

@@ -123,7 +123,7 @@ static void mix(bool change_procs)
     seed = test_seed();
     uint64_t random = seed;
     int64_t until = gort_in(SECONDS * GORT_SEC);
-    while (gort_now() < until) {
+    while (gort_now() < until || atomic_load(&started) <= 1000) {
         int burst = 1 + (int)(test_random(&random) % 600);
         if (atomic_load(&started) - atomic_load(&ended) < CREDIT)
             start_some(&random, 0, burst);
@@ -139,7 +139,6 @@ static void mix(bool change_procs)
     CHECK_EQ(atomic_load(&started), atomic_load(&ended));
     CHECK_EQ(atomic_load(&by_exit), atomic_load(&handled));
     CHECK_EQ(atomic_load(&balance), 0);
-    CHECK_GT(atomic_load(&started), 1000);
 }
 
 TEST_GO(a_mix_of_everything, .procs = "1,2,4,64", .fuzz = true)
@@ -170,7 +169,7 @@ TEST_GO(a_mix_from_plain_threads, .procs = "1,4", .fuzz = true)
     for (uintptr_t i = 0; i < 4; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, start_from_outside, (void *)(i + 1)), 0);
     int64_t until = gort_in(SECONDS * GORT_SEC);
-    while (gort_now() < until)
+    while (gort_now() < until || atomic_load(&started) <= 100)
         gort_yield();
     atomic_store(&stop, true);
     for (int i = 0; i < 4; i++)
@@ -179,5 +178,4 @@ TEST_GO(a_mix_from_plain_threads, .procs = "1,4", .fuzz = true)
         gort_yield();
     CHECK_EQ(atomic_load(&started), atomic_load(&ended));
     CHECK_EQ(atomic_load(&balance), 0);
-    CHECK_GT(atomic_load(&started), 100);
 }

@@ -98,7 +98,8 @@ TEST_GO(conservation, .procs = "1,2,4", .fuzz = true, .timeout = 120)
         CHECK_EQ(pthread_create(&threads[i], NULL, thread, (void *)i), 0);
     uint64_t state = seed;
     int64_t end = gort_in(GORT_SEC);
-    while (gort_now() < end) {
+    /* For a second, and until all of it has happened. */
+    while (gort_now() < end || !atomic_load(&called) || !atomic_load(&slept) || !atomic_load(&timed_out)) {
         CHECK_EQ(gort_sleep(20 * GORT_MS), 0);
         gort_maxprocs(1 + (int)(test_random(&state) % 6));
     }
@@ -112,7 +113,4 @@ TEST_GO(conservation, .procs = "1,2,4", .fuzz = true, .timeout = 120)
     while (atomic_load(&called) + atomic_load(&prevented) < atomic_load(&started) && gort_now() < patience)
         CHECK_EQ(gort_sleep(GORT_MS), 0);
     CHECK_EQ(atomic_load(&called) + atomic_load(&prevented), atomic_load(&started));
-    CHECK_GT(atomic_load(&called), 0);
-    CHECK_GT(atomic_load(&slept), 0);
-    CHECK_GT(atomic_load(&timed_out), 0);
 }
