@@ -35,6 +35,9 @@
  *     processor's record of return addresses is that of whoever ran before it, and a return that goes elsewhere
  *     is found out only when it is done, 10 ns later. Whatever the record holds is out of step then by one; it was wrong
  *     already. May return as usual where that is not worth it.
+ * GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(type, value, ...)
+ *     The same for an int in a function of that type whose first parameter is a pointer; `...`: its other parameters. clang ends a
+ *     function with a record that others knew of by a jump only if it must, and if both functions are of one type.
  *
  * uint64_t gort__arch_fp, gort__arch_fp_read()
  *     The floating-point control words that new contexts start with; those of the caller.

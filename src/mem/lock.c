@@ -60,8 +60,9 @@ void gort__lock_slow(struct gort__lock *l)
     gort__add(&gort__lock_care, 1, RELAXED);
     /* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
     bool looks_again = gort__load(&gort__os_light_is_full, RELAXED);
-    gort__os_fence_heavy();                                /* pairs with gort__lock_drop */
-    while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) { /* pairs with gort__lock_drop */
+    gort__os_fence_heavy();                                      /* pairs with gort__lock_drop */
+    looks_again |= gort__load(&gort__os_light_is_full, RELAXED); /* which it looked at, too */
+    while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) {       /* pairs with gort__lock_drop */
         gort__os_futex_wait(&l->word, 1, looks_again ? gort__os_now() + NAP : INT64_MAX);
         free_word = 0;
     }

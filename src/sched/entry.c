@@ -143,6 +143,9 @@ static bool join_run(struct gort__m *m)
     if (on) {
         m->run = gort__load(&s->run, RELAXED);
         s->plain_users++;
+        if (gort__load(&gort__os_light_is_full,
+                       RELAXED)) /* which may have been otherwise in the run before */
+            gort__or(&m->attention, GORT_ATT_FENCE, RELAXED);
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_RUN, RELAXED);
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);

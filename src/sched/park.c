@@ -4,7 +4,8 @@
  *
  * Why: every primitive sleeps through gort__park and is woken through gort__ready, so the rules
  * for lost wake-ups stand in one place: the waiter is findable only after its commit function ran
- * (or under a lock that the commit function releases), and then it is off its stack.
+ * (or under a lock that the commit function releases), and then it is off its stack; or, with one P, nobody but its own M
+ * can resume it (verbs.h: gort__park_early).
  * A plain thread takes part through its stand-in G: it sleeps on its M's note instead of switching.
  * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it. tests/model/chan.c explores
  * parking and readying at the same time.

@@ -136,7 +136,6 @@ static int start(void)
     s->ids = 1;
     gort__block_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
-    gort__lock_init(s->conf.fuzz);
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();
@@ -454,6 +453,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
         s->conf.maxprocs_set = true;
     }
     gort__os_init();
+    gort__lock_init(s->conf.fuzz);
     gort__rough_init();
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)

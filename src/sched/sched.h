@@ -22,7 +22,7 @@ struct gort__p;
 #define GORT_ALTSTACK                                                                                        \
     ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers; below the M */
 
-/* Runs when a G is off its stack. False: it does not wait after all and is made runnable again. */
+/* Runs when a G is off its stack, or when nobody else can resume it (gort__park_early). False: it does not wait after all and is made runnable again. */
 typedef bool (*gort__commit)(struct gort__g *g, void *arg);
 
 /* Why an M should look up at its next entry or exit: bits of gort__m.attention. */
@@ -90,7 +90,7 @@ struct gort__m {
     struct gort__os_thrown
         *thrown; /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
     /* Where the last one that stopped here will return to, and where whoever called that one will; and whether the former is
-     * where the one that goes on returns to, too: hints for gort__return_far. Owned by the thread. */
+     * where the one that goes on returns to, too: hints for whoever ends by gort__arch_return. Owned by the thread. */
     void *stop_to, *call_to;
     bool in_step;
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */

@@ -17,7 +17,7 @@
  * timers that are due and fds that are ready get their turn although there is work; they come before the pick, not instead
  * of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
- * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g.
+ * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g, but for the moment before it leaves.
  * Threads: each function by an M for itself, inside.
  */
 #include "base/fatal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * self.c - the public calls about goroutines: start one, yield, who am I, tie me to my thread.
+ * self.c - the public calls about goroutines: start one, who am I, tie me to my thread.
  *
  * Why: these only bracket the room's verbs with entry and exit and check what the caller gave.
  * Threads: goroutines and plain threads.

@@ -19,19 +19,7 @@ extern void (*gort__run_at_end)(void) GORT_HIDDEN;
 
 struct gort__m *gort__enter_plain(void);
 
-/*
- * The calling thread's M; its `g` is the caller: a goroutine, or the stand-in for a plain thread
- * (GORT_G_THREAD), which can park and be readied just the same. NULL: a plain thread and no run is
- * on, or no memory to attach it.
- */
-static inline struct gort__m *gort__enter_at_once(void);
-static inline struct gort__m *gort__enter(void)
-{
-    struct gort__m *m = gort__enter_at_once();
-    return GORT_LIKELY(m != NULL) ? m : gort__enter_plain();
-}
-
-/* The same, but NULL when there is anything to see to: then the caller is to call gort__enter. */
+/* As gort__enter, but NULL when there is anything to see to: then the caller is to call that. */
 static inline struct gort__m *gort__enter_at_once(void)
 {
     struct gort__m *m = gort__m_self();
@@ -40,6 +28,17 @@ static inline struct gort__m *gort__enter_at_once(void)
     gort__store(&m->inside, 1, RELAXED);
     gort__compiler_fence(); /* a light one: pairs with world.c:gort__world_stop; see GORT_ATT_FENCE */
     return GORT_LIKELY(!gort__load(&m->attention, RELAXED)) ? m : NULL;
+}
+
+/*
+ * The calling thread's M; its `g` is the caller: a goroutine, or the stand-in for a plain thread
+ * (GORT_G_THREAD), which can park and be readied just the same. NULL: a plain thread and no run is
+ * on, or no memory to attach it.
+ */
+static inline struct gort__m *gort__enter(void)
+{
+    struct gort__m *m = gort__enter_at_once();
+    return GORT_LIKELY(m != NULL) ? m : gort__enter_plain();
 }
 
 void gort__leave_slow(struct gort__m *m);

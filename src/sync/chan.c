@@ -302,13 +302,16 @@ static GORT_ALWAYS_INLINE int wait_in_queue(gort_chan *ch, void *value, struct g
 
 /* The operation has to wait. Called with the lock held; leaves. Only a peer ends a plain wait, and it does not look at the
  * channel afterwards. */
+typedef int wait_type(gort_chan *, void *, struct gort__m *, bool);
 static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, struct gort__m *m, bool sends)
 {
     gort__call_begins(m, __builtin_return_address(0));
     int result = wait_in_queue(ch, value, &m, sends);
     bool near = gort__call_returns_near(m, __builtin_return_address(0));
     gort__leave(m);
-    return near ? result : gort__arch_return_int(result);
+    if (near)
+        return result;
+    GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(wait_type, result, value, m, sends);
 }
 
 /* The operation is done: unlocks, wakes its peer if there is one, and leaves. */

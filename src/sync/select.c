@@ -53,7 +53,7 @@ static void unlock_all(void *arg)
         gort_chan *ch = chan_at(s, i);
         bool last = i == 0, same = !last && chan_at(s, i - 1) == ch;
         if (!same)
-            gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+            gort__unlock(&ch->lock, GORT_RANK_CHAN);
         if (last)
             return;
     }
@@ -302,11 +302,14 @@ static GORT_ALWAYS_INLINE int run_on_stack(gort_case *cases, size_t n, int64_t d
     return run(&s, n, deadline, far);
 }
 
+typedef int select_type(gort_case *, size_t, int64_t);
 static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
 {
     bool far = false;
     int index = run_on_stack(cases, n, deadline, &far);
-    return far ? gort__arch_return_int(index) : index;
+    if (!far)
+        return index;
+    GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(select_type, index, n, deadline);
 }
 
 int gort_select(gort_case *cases, size_t n, int64_t deadline)

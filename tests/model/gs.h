@@ -26,7 +26,11 @@ static void switch_stack(void);
 #define gort__arch_switch(from, to)  ((void)(from), (void)(to), switch_stack())
 #define gort__arch_return(value)     (value)
 #define gort__arch_return_int(value) (value)
-#define gort__arch_make(ctx, hi, fn) ((void)(ctx), (void)(hi), (void)(fn))
+#undef GORT_ARCH_TAIL
+#undef GORT_ARCH_RETURN_AS
+#define GORT_ARCH_TAIL
+#define GORT_ARCH_RETURN_AS(type, value, ...) (value)
+#define gort__arch_make(ctx, hi, fn)          ((void)(ctx), (void)(hi), (void)(fn))
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__block_call_run

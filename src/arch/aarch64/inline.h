@@ -126,6 +126,9 @@ static inline int gort__arch_return_int(int value)
     return value;
 }
 
+#define GORT_ARCH_TAIL
+#define GORT_ARCH_RETURN_AS(type, value, ...) (value)
+
 /* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {

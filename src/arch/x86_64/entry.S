@@ -66,9 +66,9 @@ gort__arch_return_int:
         .macro  choose path, bits
         .if     \bits
         addl    %edx, %edx
-        jc      one_\path
+        jc      .Lone_\path
         choose  \path\()0, %(\bits-1)
-one_\path:
+.Lone_\path:
         choose  \path\()1, %(\bits-1)
         .else
         notrack jmp *%rcx

@@ -105,6 +105,15 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
 void *gort__arch_return(void *value);
 int gort__arch_return_int(int value);
 
+#ifdef __clang__
+#define GORT_ARCH_TAIL __attribute__((musttail))
+#define GORT_ARCH_RETURN_AS(type, value, ...)                                                                \
+    ((type *)(void *)gort__arch_return_int)((void *)(intptr_t)(value), __VA_ARGS__)
+#else
+#define GORT_ARCH_TAIL
+#define GORT_ARCH_RETURN_AS(type, value, ...) gort__arch_return_int(value)
+#endif
+
 /* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))
 {
