@@ -407,9 +407,12 @@ static void teardown(struct gort__m *former)
         gort__slab_destroy(&s->blocks[i], keep_chunk);
     gort__slab_destroy(&s->extras, keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
-    for (int i = 0; i < s->p_made; i++)
+    for (int i = 0; i < s->p_made; i++) {
+        if (s->ps[i]->object)
+            gort__alloc_free(s->ps[i]->object, GORT_SPARE);
         if (!keep_p(s->ps[i]))
             free_p(s->ps[i]);
+    }
     for (struct gort__m *m = orphans, *next; m; m = next) {
         next = m->link;
         let_go(m);

@@ -195,6 +195,7 @@ struct gort__p {
     uint32_t spare_n;
     char *fresh, *fresh_end; /* Gs that were never used */
     struct gort__stack_cache stacks;
+    void *object; /* one that was freed here, NULL: none (verbs.h: gort__spare_alloc) */
     struct gort__rand rand;
     uint64_t spawned, exited; /* atomic, written by the owner; retired Ps keep theirs */
     uint64_t switches;        /* atomic, written by the owner; for statistics */

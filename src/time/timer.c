@@ -46,6 +46,8 @@ struct gort_timer {
     struct gort__waitq waiters; /* for the end of the running calls */
 };
 
+_Static_assert(sizeof(struct gort_timer) <= GORT_SPARE, "see gort_timer_new");
+
 static void lock(gort_timer *t)
 {
     gort__lock_take(&t->lock, GORT_RANK_SYNC);
@@ -75,7 +77,7 @@ static void unlock_and_drop(gort_timer *t)
     bool last = t->refs == 0;
     unlock(t);
     if (last)
-        gort__alloc_free(t, sizeof *t);
+        gort__spare_free(NULL, t);
 }
 
 /* When a timer for so long is due. Most are time-outs that are not reached: see rough.c. m NULL: no run is on. */
@@ -203,7 +205,7 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     if (!fn)
         gort__fatal("gort_timer_new: NULL function");
     struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
-    gort_timer *t = gort__alloc(sizeof *t);
+    gort_timer *t = gort__spare_alloc(m);
     gort__unhold(&held);
     if (t) {
         init(t, fn, arg);
@@ -295,16 +297,16 @@ void gort_timer_free(gort_timer *t)
 {
     if (!t)
         return;
-    GORT_HOLD();
+    struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
     /* Nobody else has it, and whoever had is not just about to unlock it. Pairs with refer and unlock. */
     if (gort__load(&t->refs, ACQUIRE) == 1 && gort__load(&t->lock.word, ACQUIRE) == 0) {
-        gort__alloc_free(t, sizeof *t);
-        return;
+        gort__spare_free(m, t);
+    } else {
+        lock(t);
+        cancel_locked(m, t);
+        unlock_and_drop(t);
     }
-    struct gort__m *m = gort__enter();
-    lock(t);
-    cancel_locked(m, t);
-    unlock_and_drop(t);
+    gort__unhold(&held);
     if (m)
         gort__leave(m);
 }
