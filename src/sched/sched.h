@@ -187,6 +187,7 @@ struct gort__p {
     uint64_t next_id, end_id; /* goroutine numbers to give out */
     struct gort__g *free;     /* idle Gs, last used first */
     uint32_t free_n;
+    struct gort__g *freed[GORT_G_AHEAD]; /* those that came last, by their place in the list: hints */
     struct gort__g *spare; /* full batches of idle Gs (spawn.c) */
     uint32_t spare_n;
     char *fresh, *fresh_end; /* Gs that were never used */
