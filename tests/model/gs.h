@@ -51,6 +51,7 @@ static void switch_stack(void);
 #pragma weak gort__stack_get
 #pragma weak gort__stack_guard_size
 #pragma weak gort__start_here
+#pragma weak gort__timer_ready_at
 #pragma weak gort__wait_for_locked
 #pragma weak gort__wake_p
 
