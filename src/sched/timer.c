@@ -585,17 +585,15 @@ static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int
     return n;
 }
 
-/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other. */
-static void ready(struct gort__m *m, struct gort__glist woken)
+/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other; and the
+ * few of a crowd are soon over. */
+static void ready(struct gort__m *m, struct gort__glist woken, bool crowd)
 {
-    struct gort__g *g = woken.first;
-    if (woken.n == 1 && m->p && !(gort__load(&g->flags, RELAXED) & GORT_G_THREAD) &&
-        gort__runq_empty(&m->p->runq)) {
-        gort__g_set(g, GORT_G_RUNNABLE);
-        gort__p_put(m->p, g);
-    } else if (woken.n) {
+    struct gort__p *p = m->p;
+    if (p && ((woken.n == 1 && gort__runq_empty(&p->runq)) || (crowd && gort__later(p, woken.n))))
+        gort__ready_quietly(m, woken);
+    else if (woken.n)
         gort__ready_events(m, woken);
-    }
 }
 
 /* An alarm's time has come. False: somebody else has ended the wait. */
@@ -645,9 +643,10 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         n += fire_late(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
+    bool crowd = h->live >= CROWD;
     unlock(h);
     add_slept(&woken, &slept);
-    ready(m, woken);
+    ready(m, woken, crowd);
     gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
     gort__os_fence_light();            /* pairs with world.c:gort__world_stop */

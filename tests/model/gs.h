@@ -35,6 +35,7 @@ static void switch_stack(void);
 #pragma weak gort__g_collect
 #pragma weak gort__held_take
 #pragma weak gort__hold_slow
+#pragma weak gort__later_look
 #pragma weak gort__leave_blocking
 #pragma weak gort__leave_slow
 #pragma weak gort__os_nap
