@@ -235,6 +235,7 @@ static struct gort__stack *take(uint8_t log2, int want)
         struct gort__stack *chain = take_listed(&c->free, want);
         if (!chain)
             chain = take_listed(&c->old, want);
+        struct gort__stack *warm = chain;
         if (!chain)
             chain = take_listed(&c->trim, want);
         if (!chain) {
@@ -247,6 +248,11 @@ static struct gort__stack *take(uint8_t log2, int want)
             c->out++;
         bool wait = !chain && c->trimming;
         gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+        for (
+            ; warm;
+            warm =
+                warm->link) /* at once: finding their pages takes longest, and several walks go on together */
+            __builtin_prefetch(gort__stack_top(warm) - GORT_LINE, 1);
         if (!wait)
             return prepare(chain);
         gort__os_nap(50000); /* the scavenger has some in its hands, and will have returned them soon */
