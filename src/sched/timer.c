@@ -117,15 +117,32 @@ static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e
     h->entry[i] = e;
 }
 
+/* Which of the children from `first` on is due first; there is at least one. Which it is nobody can guess, so no branch does. */
+static uint32_t first_child(const struct gort__heap *h, uint32_t first)
+{
+    const struct gort__timer_entry *e = &h->entry[first];
+    if (GORT_LIKELY(first + 4 <= h->n)) {
+        uint32_t a = e[1].when < e[0].when, b = 2 + (e[3].when < e[2].when);
+        int64_t wa = e[a].when, wb = e[b].when;
+        return first + (wb < wa ? b : a);
+    }
+    uint32_t best = first;
+    for (uint32_t c = first + 1; c < h->n; c++)
+        if (h->entry[c].when < h->entry[best].when)
+            best = c;
+    return best;
+}
+
 static void sift_down(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
 {
     for (;;) {
-        uint32_t first = 4 * i + 1, best = first, end = first + 4 < h->n ? first + 4 : h->n;
+        uint32_t first = 4 * i + 1;
         if (first >= h->n)
             break;
-        for (uint32_t c = first + 1; c < end; c++)
-            if (h->entry[c].when < h->entry[best].when)
-                best = c;
+        if (4 * first + 1 < h->n) /* one of these lines comes next, and the lower ones are in no cache */
+            for (uint32_t c = 0; c < 4; c++)
+                __builtin_prefetch(&h->entry[4 * (first + c) + 1]);
+        uint32_t best = first_child(h, first);
         if (h->entry[best].when >= e.when)
             break;
         h->entry[i] = h->entry[best];
@@ -546,6 +563,7 @@ static void add_slept(struct gort__glist *woken, struct slept *slept)
         __builtin_prefetch(sp, 1);
         __builtin_prefetch(sp + GORT_LINE, 1);
         __builtin_prefetch(sp + 2 * GORT_LINE, 1);
+        __builtin_prefetch(sp + 3 * GORT_LINE, 1);
         __builtin_prefetch(g->stack, 1);
         gort__glist_add(woken, g);
     }
