@@ -501,6 +501,8 @@ void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P
 bool gort__duty_wanted(void);
 /* The same, and waking somebody for it pays: in a crowd whoever was on duty comes back soon. */
 bool gort__duty_vacant(void);
+/* One is on duty that wakes for the timer that is due then, and leaves nobody waiting after it: not in a crowd. A hint. */
+bool gort__duty_guards(int64_t when);
 void gort__duty_notice(struct gort__m *m,
                        int64_t when); /* a timer became the first of its heap; after its unlock */
 

@@ -351,7 +351,8 @@ static void look_around(uint32_t seen)
     adapt(busy, soon ? TICK_WAITING : waiting != NOBODY || watched ? TICK_TURN : TICK_MAX);
     gort__store(&s->later_watched, watched, RELAXED);
     int64_t until = now + mon.tick, next = gort__timer_next();
-    if (next < until - grace)
+    if (next < until - grace &&
+        !(idle_p && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
     if (!moved && all_idle())
         until = INT64_MAX;
