@@ -97,10 +97,15 @@ static struct gort__heap *heap_of(int i)
     return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
 }
 
-/* What an entry stands for: a goroutine that sleeps, else NULL; or a node. */
+/* What an entry stands for: a goroutine that sleeps, or a node. */
+static bool is_sleeper(const struct gort__timer_entry *e)
+{
+    return (uintptr_t)e->what & 1;
+}
+
 static struct gort__g *sleeper_of(const struct gort__timer_entry *e)
 {
-    return (uintptr_t)e->what & 1 ? (struct gort__g *)(void *)(e->what - 1) : NULL;
+    return (struct gort__g *)(void *)(e->what - 1);
 }
 
 static struct gort__timer_node *node_of(const struct gort__timer_entry *e)
@@ -213,13 +218,13 @@ static void node_put(struct gort__heap *h, struct gort__timer_node *node)
 
 static bool is_dead(const struct gort__timer_entry *e)
 {
-    return !sleeper_of(e) && node_of(e)->state == DEAD;
+    return !is_sleeper(e) && node_of(e)->state == DEAD;
 }
 
 /* When the timer of an entry that is not dead is due. The memory at `at` is its owner's, who takes it back first. */
 static int64_t due(const struct gort__timer_entry *e)
 {
-    const struct gort__timer_node *node = sleeper_of(e) ? NULL : node_of(e);
+    const struct gort__timer_node *node = is_sleeper(e) ? NULL : node_of(e);
     return node && node->at ? gort__load(node->at, RELAXED) : e->when;
 }
 
@@ -533,14 +538,14 @@ static struct gort__timer_entry take_first(struct gort__heap *h)
 {
     struct gort__timer_entry first = h->entry[0];
     gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
-    if (sleeper_of(&first))
+    if (is_sleeper(&first))
         __builtin_prefetch(first.what, 1);
     else
         for (uint32_t i = 1; i <= 4 && i < h->n; i++)
             __builtin_prefetch(h->entry[i].what, 1);
     pop(h);
     settle(h);
-    if (h->n && !sleeper_of(&h->entry[0]) && !node_of(&h->entry[0])->fn) {
+    if (h->n && !is_sleeper(&h->entry[0]) && !node_of(&h->entry[0])->fn) {
         const struct gort__g *g = node_of(&h->entry[0])->arg;
         __builtin_prefetch(&g->ctx, 1);
         __builtin_prefetch(&g->wait_word, 1);
@@ -633,16 +638,15 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     lock(h);
     for (; h->n && h->entry[0].when <= now; n++) {
         struct gort__timer_entry e = take_first(h);
-        struct gort__g *g = sleeper_of(&e);
         struct gort__timer_node *node = node_of(&e);
-        if (g) {
-            slept.g[slept.n++] = g;
+        if (is_sleeper(&e)) {
+            slept.g[slept.n++] = sleeper_of(&e);
         } else if (node->fn) {
             node->state = FIRING;
             call_locked(h, m, node->fn, node->arg);
             node_put(h, node);
         } else {
-            g = node->arg;
+            struct gort__g *g = node->arg;
             if (claim(g)) {
                 gort__glist_add(&woken, g);
                 __builtin_prefetch(g->ctx.sp, 1); /* it runs soon */
