@@ -217,8 +217,10 @@ static struct gort__stack *take_listed(struct gort__stack **list, int want)
     struct gort__stack *first = *list, *last = first;
     if (!first)
         return NULL;
-    for (first->cold = false; --want > 0 && last->link; last->cold = false)
+    for (first->cold = false; --want > 0 && last->link; last->cold = false) {
         last = last->link;
+        __builtin_prefetch(gort__load(&last->owner, RELAXED), 1);
+    }
     *list = last->link;
     last->link = NULL;
     return first;
@@ -233,6 +235,7 @@ static struct gort__stack *take(uint8_t log2, int want)
         struct gort__stack *chain = take_listed(&c->free, want);
         if (!chain)
             chain = take_listed(&c->old, want);
+        struct gort__stack *warm = chain;
         if (!chain)
             chain = take_listed(&c->trim, want);
         if (!chain) {
@@ -245,6 +248,11 @@ static struct gort__stack *take(uint8_t log2, int want)
             c->out++;
         bool wait = !chain && c->trimming;
         gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+        for (
+            ; warm;
+            warm =
+                warm->link) /* at once: finding their pages takes longest, and several walks go on together */
+            __builtin_prefetch(gort__stack_top(warm) - GORT_LINE, 1);
         if (!wait)
             return prepare(chain);
         gort__os_nap(50000); /* the scavenger has some in its hands, and will have returned them soon */
@@ -298,23 +306,26 @@ static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
 {
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     struct gort__stack_class *c = &gort__stack_classes[default_log2];
-    while (cache->n > keep) {
-        struct gort__stack *s = cache->top;
-        cache->top = s->link;
-        cache->n--;
-        s->link = c->free;
-        c->free = s;
-        c->out--;
+    struct gort__stack *first = cache->top, **end = &cache->top;
+    c->out -= cache->n > keep ? cache->n - keep : 0;
+    for (; cache->n > keep; cache->n--)
+        end = &(*end)->link;
+    if (end != &cache->top) {
+        cache->top = *end;
+        *end = c->free;
+        c->free = first;
     }
     gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
 {
-    gort__store(&s->owner, NULL, RELAXED);
+    struct gort__stack **ahead = cache ? &cache->recent[cache->n % GORT_STACK_AHEAD] : NULL;
+    gort__store(&s->owner, cache ? (char *)*ahead + 1 : NULL, RELAXED);
     gort__store(&s->sight, 0, RELAXED);
     gort__sanitize_stack_clean(gort__stack_lo(s), gort__stack_hi(s));
     if (GORT_LIKELY(cache && s->log2 == default_log2)) {
+        *ahead = s;
         s->link = cache->top;
         cache->top = s;
         if (GORT_UNLIKELY(++cache->n > CACHE_MAX))

@@ -17,7 +17,7 @@
 struct gort__stack {
     char *base;               /* the stack is [base, base + 2^log2); the guard lies at base */
     struct gort__stack *link; /* in a cache or list */
-    void *owner;              /* who runs on it, NULL: nobody; atomic, written by who holds it */
+    void *owner; /* who runs on it; odd: nobody, see gort__stack_owner; atomic, written by who holds it */
     uint8_t log2;
     uint8_t guard;      /* enum gort__stack_guard; written by who holds it */
     bool cold;          /* in the class's list of those without memory; guarded by the lock of stack.c */
@@ -31,10 +31,23 @@ enum gort__stack_guard {
     GORT_STACK_CANARY   /* there was no guard to be had */
 };
 
+/*
+ * A stack without an owner has, plus 1, the one that lies GORT_STACK_AHEAD further in its list: a hint, for whoever walks there
+ * asks for that one's memory, which has left the caches, and so waits for some eight at once.
+ */
+#define GORT_STACK_AHEAD 8
+static inline void *gort__stack_owner(const struct gort__stack *s)
+{
+    char *owner = gort__load(&s->owner, RELAXED);
+    return (uintptr_t)owner & 1 ? NULL : owner;
+}
+
 /* Some stacks that one P keeps for itself. Owned by the M that holds the P. */
 struct gort__stack_cache {
     struct gort__stack *top; /* last given back first, for its warm cache lines */
     uint32_t n;
+    struct gort__stack
+        *recent[GORT_STACK_AHEAD]; /* those that were given back last, by their place in the list */
 };
 
 /* Sets the default size for this run (rounded up to a class). */

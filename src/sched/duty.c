@@ -65,6 +65,12 @@ bool gort__duty_vacant(void)
            gort__duty_wanted();
 }
 
+bool gort__duty_guards(int64_t when)
+{
+    int64_t until = gort__load(&gort__sched.poll_until, RELAXED);
+    return until > BRIEF && until <= when;
+}
+
 void gort__duty_notice(struct gort__m *m, int64_t when)
 {
     struct gort__sched *s = &gort__sched;

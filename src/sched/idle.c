@@ -29,7 +29,7 @@
 #include "sched/verbs.h"
 
 /* Conditions that must agree: the queues looked at here are those that look() in find.c searches. */
-bool gort__p_has_work(void)
+static bool has_work(const struct gort__p *but)
 {
     struct gort__sched *s = &gort__sched;
     if (gort__load(&s->queued, RELAXED) || gort__load(&s->held_n, RELAXED))
@@ -37,10 +37,15 @@ bool gort__p_has_work(void)
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
         struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
-        if (!gort__runq_empty(&p->runq))
+        if (p != but && !gort__runq_empty(&p->runq))
             return true;
     }
     return false;
+}
+
+bool gort__p_has_work(void)
+{
+    return has_work(NULL);
 }
 
 void gort__wake_p(void)
@@ -73,7 +78,8 @@ void gort__spin_stop(struct gort__m *m)
     m->spinning = false;
     gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
     gort__arch_fence_after_rmw();
-    if (gort__load(&gort__sched.idle_count, RELAXED) && (gort__p_has_work() || gort__duty_vacant()))
+    const struct gort__p *later = m->p->later ? m->p : NULL; /* what it has itself can wait: later.c */
+    if (gort__load(&gort__sched.idle_count, RELAXED) && (has_work(later) || gort__duty_vacant()))
         gort__wake_if_idle();
 }
 

@@ -65,7 +65,7 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
     }
 }
 
-void gort__ready_list(struct gort__m *m, struct gort__glist list)
+void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
 {
     struct gort__g *next;
     for (struct gort__g *g = list.first; g; g = next) {
@@ -80,6 +80,11 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
         else
             gort__queue_put(g);
     }
+}
+
+void gort__ready_list(struct gort__m *m, struct gort__glist list)
+{
+    gort__ready_quietly(m, list);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
     gort__wake_if_idle();
 }

@@ -12,7 +12,9 @@
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
  *     EMPTY   gives the memory of the chosen chunks back: zeroes are idle records that were never used (slab.c).
  * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in slices, by the
- * keeper; starting and ending goroutines pay nothing.
+ * keeper; starting and ending goroutines pay nothing. Where those that live on are spread over all chunks there is nothing to gain:
+ * after a pass that gave back less than an eighth, the next one is a second later, then two, up to 13, unless there are
+ * clearly more free ones by then.
  * A mark is a value of wait_word, which means nothing in an idle record but that nobody can claim it.
  * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but in chunks that EMPTY zeroes.
  * Threads: the keeper; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
@@ -23,6 +25,7 @@
 #include "sched/verbs.h"
 
 #define ENOUGH 256 /* batches, 3 MiB: not worth the trouble below */
+#define PAUSE  64  /* ticks, at most, after passes that were in vain */
 #define MARK   0x6d61726bu
 #define GONE   0x676f6e65u
 
@@ -36,6 +39,8 @@ static struct {
     struct gort__chunk *chosen;  /* linked by more */
     struct gort__g *part;        /* a batch that is not full yet, */
     int part_n;                  /* and how many it has */
+    uint32_t seen, gone;         /* batches in the last pass; records that it gave back */
+    uint32_t pause, rest;        /* ticks between passes that were in vain; how many are left */
 } job;
 
 void gort__recycle_reset(void)
@@ -51,7 +56,9 @@ bool gort__recycle_tick(void)
     s->free_batches_least = s->free_batches_n;
     gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
     uint32_t change = least > job.before ? least - job.before : job.before - least;
-    bool start = job.step == REST && least >= ENOUGH && job.before >= ENOUGH && change <= least / 8;
+    job.rest = job.rest && least <= job.seen + job.seen / 8 ? job.rest - 1 : 0;
+    bool many = least >= ENOUGH && job.before >= ENOUGH && change <= least / 8;
+    bool start = job.step == REST && many && !job.rest;
     job.before = least;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */
@@ -63,6 +70,8 @@ bool gort__recycle_tick(void)
             s->loose = NULL;
         }
         job.batch = job.all;
+        job.seen = s->free_batches_n;
+        job.gone = 0;
         s->free_batches = NULL;
         s->free_batches_n = s->free_batches_least = 0;
         gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
@@ -154,10 +163,15 @@ static void empty(void)
     struct gort__chunk *c = job.chosen;
     if (c) {
         job.chosen = c->more;
-        gort__stack_unreserve((size_t)(c->limit - c->first) / sizeof(struct gort__g));
+        size_t n = (size_t)(c->limit - c->first) / sizeof(struct gort__g);
+        gort__stack_unreserve(n);
         gort__slab_empty(&gort__sched.gs, c);
+        job.gone += (uint32_t)n;
         return;
     }
+    bool vain = job.gone < job.seen * GORT_G_BATCH / 8;
+    job.pause = !vain ? 0 : !job.pause ? PAUSE / 16 : job.pause < PAUSE ? job.pause * 2 : PAUSE;
+    job.rest = job.pause;
     job.step = REST;
     job.before = 0;
 }

@@ -187,11 +187,15 @@ struct gort__p {
     bool ring_first;          /* whose turn it is then */
     bool held_first;          /* the last one that it ran in a hurry was held (find.c) */
     bool after_stop;          /* whoever had it was stopped in the middle of user code (find.c) */
+    bool later;               /* nobody was woken for what it has (later.c) */
+    uint32_t later_rest;      /* picks until the next fair one then */
+    uint64_t later_since;     /* in ticks; 0: nothing has ever waited; atomic */
     uint32_t slice;           /* counts picks that started a new time slice; atomic, written by the owner */
     uint64_t next_id, end_id; /* goroutine numbers to give out */
     struct gort__g *free;     /* idle Gs, last used first */
     uint32_t free_n;
-    struct gort__g *spare; /* full batches of idle Gs (spawn.c) */
+    struct gort__g *freed[GORT_G_AHEAD]; /* those that came last, by their place in the list: hints */
+    struct gort__g *spare;               /* full batches of idle Gs (spawn.c) */
     uint32_t spare_n;
     char *fresh, *fresh_end; /* Gs that were never used */
     struct gort__stack_cache stacks;
@@ -231,8 +235,10 @@ struct gort__sched {
     uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
     uint32_t sysmon_word;                  /* changes when it must look; futex */
     uint32_t tsan_end;                     /* goroutines, for TSan only (switch_san.h); atomic */
-    bool sysmon_hurry;                     /* something may be over in microseconds; atomic */
-    int procs;                             /* maxprocs now; atomic, written while the world is stopped */
+    bool later_used;    /* wake-ups could wait since sysmon last looked; atomic (later.c) */
+    bool later_watched; /* sysmon looks often enough for that; atomic */
+    bool sysmon_hurry;  /* something may be over in microseconds; atomic */
+    int procs;          /* maxprocs now; atomic, written while the world is stopped */
 
     /* Waiting for fds and timers: duty.c. */
     int64_t poll_until GORT_ALIGNED_LINE; /* when the one on duty wakes; 0: nobody is; atomic */
@@ -426,6 +432,12 @@ static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-wr
         gort__wake_p();
 }
 
+/* --- later.c: wake-ups that can wait ------------------------------------------------------------ */
+/* p's M is about to put n goroutines into its queue. True: it need not wake anybody for them now. By its owner. */
+bool gort__later(struct gort__p *p, uint32_t n);
+bool gort__later_look(struct gort__p *p);  /* by its owner, at a pick; false: it is the turn of a fair one */
+void gort__later_watch(struct gort__p *p); /* by sysmon */
+
 /* --- owner.c: Ps change hands ----------------------------------------------------------------- */
 void gort__p_handoff(struct gort__m *m); /* gives up m's P to whoever can use it */
 void gort__p_regain(struct gort__m *m);  /* m's G runs without a P: waits for one */
@@ -494,6 +506,8 @@ void gort__duty(struct gort__m *m); /* instead of sleeping on the note; with a P
 bool gort__duty_wanted(void);
 /* The same, and waking somebody for it pays: in a crowd whoever was on duty comes back soon. */
 bool gort__duty_vacant(void);
+/* One is on duty that wakes for the timer that is due then, and leaves nobody waiting after it: not in a crowd. A hint. */
+bool gort__duty_guards(int64_t when);
 void gort__duty_notice(struct gort__m *m,
                        int64_t when); /* a timer became the first of its heap; after its unlock */
 

@@ -52,9 +52,13 @@ static bool chores_wait(struct gort__p *p)
     return first <= now || (poll && now - gort__load(&s->polled_at, RELAXED) >= GORT_POLL_EVERY);
 }
 
+static struct gort__g *pick(struct gort__p *p, bool chores);
+
 static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
-    p->turn = FAIR_EVERY;
+    if (GORT_UNLIKELY(p->later) && gort__later_look(p))
+        return pick(p, chores);
+    p->turn = p->later_rest = FAIR_EVERY; /* if p->later, it looks after so many again */
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
     if (chores && chores_wait(p)) {

@@ -94,7 +94,7 @@ static void flush_idle(void)
 /* A stack with memory below its top: counts how often it was seen so while its goroutine was parked. */
 static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
 {
-    struct gort__g *g = gort__load(&s->owner, RELAXED);
+    struct gort__g *g = gort__stack_owner(s);
     (void)arg;
     if (!g)
         return true; /* free, or in a P's cache: gort__stack_trim sees to it */
@@ -117,7 +117,7 @@ static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
 /* Marks one, if it is parked. The world is stopped. */
 static bool hold(struct gort__stack *s, struct gort__os_range *range)
 {
-    struct gort__g *g = gort__load(&s->owner, RELAXED);
+    struct gort__g *g = gort__stack_owner(s);
     if (!g || g->stack != s || !g->ctx.pc || gort__load(&g->state, RELAXED) != GORT_G_WAITING ||
         (gort__load(&g->flags, RELAXED) & (GORT_G_BOUND | GORT_G_THREAD | GORT_G_SHRINKING)))
         return false;
@@ -132,7 +132,7 @@ static bool hold(struct gort__stack *s, struct gort__os_range *range)
 
 static void let_go(struct gort__stack *s)
 {
-    struct gort__g *g = gort__load(&s->owner, RELAXED);
+    struct gort__g *g = gort__stack_owner(s);
     unsigned times = gort__load(&s->sight, RELAXED) >> 4;
     gort__store(&s->sight, (uint8_t)((times < 2 ? times + 1 : 2) << 4), RELAXED);
     gort__store(&g->flags, (uint16_t)(g->flags & ~GORT_G_SHRINKING), RELEASE); /* pairs with who resumes it */

@@ -21,6 +21,8 @@
 #include "sched/scope.h"
 #include "sched/verbs.h"
 
+_Static_assert(GORT_G_BATCH % GORT_G_AHEAD == 0, "p->freed goes on from batch to batch");
+
 #define SPARE_MAX 32 /* 2048 records, 384 KiB a P */
 
 #define BATCH      GORT_G_BATCH
@@ -160,11 +162,6 @@ static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
     for (; p->spare_n > keep; p->spare_n--) {
         struct gort__g *batch = p->spare;
         p->spare = *batch_link(batch);
-        struct gort__g *ahead = batch;
-        for (int i = 0; i < GORT_G_AHEAD; i++)
-            ahead = ahead->link;
-        for (struct gort__g *g = batch; ahead; g = g->link, ahead = ahead->link)
-            g->ctx.sp = ahead;
         gort__g_batch_put_locked(batch);
     }
     gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
@@ -172,10 +169,11 @@ static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
 
 void gort__g_free(struct gort__p *p, struct gort__g *g)
 {
+    struct gort__g **ahead = &p->freed[p->free_n % GORT_G_AHEAD];
     gort__g_set(g, GORT_G_IDLE);
     g->link = p->free;
-    g->ctx.sp = p->free; /* for gort__g_ask_ahead */
-    p->free = g;
+    g->ctx.sp = *ahead; /* for gort__g_ask_ahead */
+    *ahead = p->free = g;
     if (GORT_LIKELY(++p->free_n < BATCH))
         return;
     *batch_link(p->free) = p->spare;

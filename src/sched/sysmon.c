@@ -339,17 +339,25 @@ static void look_around(uint32_t seen)
     int n = gort__load(&s->procs, RELAXED);
     mon.soon = false;
     mon.brisk = now - mon.hogs >= BRISK_AFTER;
-    for (int i = 0; i < n; i++)
-        busy |= look_at(gort__load(&s->ps[i], ACQUIRE), now, waiting, &stuck, &moved); /* pairs with proc.c */
+    for (int i = 0; i < n; i++) {
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        busy |= look_at(p, now, waiting, &stuck, &moved);
+        gort__later_watch(p);
+    }
     if (moved)
         gort__shrink_stir();
     int64_t grace = stuck ? TIMER_LATE : OVERDUE;
     if (stuck || gort__timer_next() <= now - grace)
         busy |= see_to_events(now, stuck);
     bool soon = mon.soon || (waiting == WOKEN && !mon.brisk) || (stuck && gort__poll_pending());
-    adapt(busy, soon ? TICK_WAITING : waiting != NOBODY ? TICK_TURN : TICK_MAX);
+    bool watched = gort__load(&s->later_used, RELAXED);
+    if (watched)
+        gort__store(&s->later_used, false, RELAXED);
+    adapt(busy, soon ? TICK_WAITING : waiting != NOBODY || watched ? TICK_TURN : TICK_MAX);
+    gort__store(&s->later_watched, watched, RELAXED);
     int64_t until = now + mon.tick, next = gort__timer_next();
-    if (next < until - grace)
+    if (next < until - grace &&
+        !(idle_p && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
     if (!moved && all_idle())
         until = INT64_MAX;

@@ -11,7 +11,8 @@
  * places behind the start of a line, the next four fill one.
  *
  *     struct gort__timer (a stack, an object)      node (slab)                      entry of the heap
- *         node, seq, run            ------------>  at, fn, arg, seq, state  <-----  when, node
+ *         node, seq, run            ------------>  at, fn, arg, seq, state  <-----  when, what
+ *                                                  a goroutine that sleeps  <-----  when, what + 1
  *
  * Lifetime. The heap knows nodes only, never the caller's struct, so that may be gone right after it was taken back.
  * A node belongs to one heap for ever: it goes from its free list to its entries and back, always under its lock,
@@ -23,6 +24,9 @@
  *
  * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a waiter
  * takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was claimed.
+ * A sleep that only the clock ends is never taken back, so it has no node: the entry names the goroutine, and whoever takes
+ * the entry out, under the lock, is the one who readies it. When a crowd fires all memory is cold, and a line that need not be
+ * touched is worth more than any instruction.
  *
  * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes again, or is
  * set anew) must not be: its owner has a place for it (struct gort__timer_own), in a plain list at the heap of P 0. Reserving
@@ -53,6 +57,7 @@
 #define CROWD      256 /* pending on one P */
 #define BATCH      128 /* goroutines that are readied at a time */
 #define NODES_MOST 64  /* taken from the slab at a time */
+#define BIG_PAGE   ((size_t)2 << 20)
 
 enum { FREE, PENDING, FIRING, DEAD };
 
@@ -92,6 +97,22 @@ static struct gort__heap *heap_of(int i)
     return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
 }
 
+/* What an entry stands for: a goroutine that sleeps, or a node. */
+static bool is_sleeper(const struct gort__timer_entry *e)
+{
+    return (uintptr_t)e->what & 1;
+}
+
+static struct gort__g *sleeper_of(const struct gort__timer_entry *e)
+{
+    return (struct gort__g *)(void *)(e->what - 1);
+}
+
+static struct gort__timer_node *node_of(const struct gort__timer_entry *e)
+{
+    return (struct gort__timer_node *)(void *)e->what;
+}
+
 /* --- the heap; all with its lock held ---------------------------------------------------------- */
 
 static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
@@ -101,15 +122,32 @@ static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e
     h->entry[i] = e;
 }
 
+/* Which of the children from `first` on is due first; there is at least one. Which it is nobody can guess, so no branch does. */
+static uint32_t first_child(const struct gort__heap *h, uint32_t first)
+{
+    const struct gort__timer_entry *e = &h->entry[first];
+    if (GORT_LIKELY(first + 4 <= h->n)) {
+        uint32_t a = e[1].when < e[0].when, b = 2 + (e[3].when < e[2].when);
+        int64_t wa = e[a].when, wb = e[b].when;
+        return first + (wb < wa ? b : a);
+    }
+    uint32_t best = first;
+    for (uint32_t c = first + 1; c < h->n; c++)
+        if (h->entry[c].when < h->entry[best].when)
+            best = c;
+    return best;
+}
+
 static void sift_down(struct gort__heap *h, uint32_t i, struct gort__timer_entry e)
 {
     for (;;) {
-        uint32_t first = 4 * i + 1, best = first, end = first + 4 < h->n ? first + 4 : h->n;
+        uint32_t first = 4 * i + 1;
         if (first >= h->n)
             break;
-        for (uint32_t c = first + 1; c < end; c++)
-            if (h->entry[c].when < h->entry[best].when)
-                best = c;
+        if (4 * first + 1 < h->n) /* one of these lines comes next, and the lower ones are in no cache */
+            for (uint32_t c = 0; c < 4; c++)
+                __builtin_prefetch(&h->entry[4 * (first + c) + 1]);
+        uint32_t best = first_child(h, first);
         if (h->entry[best].when >= e.when)
             break;
         h->entry[i] = h->entry[best];
@@ -126,9 +164,12 @@ static bool has_room(const struct gort__heap *h)
 
 static bool resize(struct gort__heap *h, uint32_t room)
 {
-    struct gort__timer_entry *entry = gort__os_vm_map(room * sizeof *entry, gort__os_page());
+    size_t bytes = room * sizeof *h->entry;
+    struct gort__timer_entry *entry = gort__os_vm_map(bytes, bytes < BIG_PAGE ? gort__os_page() : BIG_PAGE);
     if (!entry)
         return false;
+    if (bytes >= BIG_PAGE)
+        gort__os_vm_huge(entry, bytes);
     entry += SKEW;
     for (uint32_t i = 0; i < h->n; i++)
         entry[i] = h->entry[i];
@@ -175,10 +216,16 @@ static void node_put(struct gort__heap *h, struct gort__timer_node *node)
     gort__store(&node->seq, node->seq + 1, RELEASE); /* pairs with take_back */
 }
 
+static bool is_dead(const struct gort__timer_entry *e)
+{
+    return !is_sleeper(e) && node_of(e)->state == DEAD;
+}
+
 /* When the timer of an entry that is not dead is due. The memory at `at` is its owner's, who takes it back first. */
 static int64_t due(const struct gort__timer_entry *e)
 {
-    return e->node->at ? gort__load(e->node->at, RELAXED) : e->when;
+    const struct gort__timer_node *node = is_sleeper(e) ? NULL : node_of(e);
+    return node && node->at ? gort__load(node->at, RELAXED) : e->when;
 }
 
 static void pop(struct gort__heap *h)
@@ -218,16 +265,16 @@ static void settle(struct gort__heap *h)
 {
     while (h->n) {
         struct gort__timer_entry e = h->entry[0];
-        if (e.node->state == DEAD) {
+        if (is_dead(&e)) {
             pop(h);
-            node_put(h, e.node);
+            node_put(h, node_of(&e));
             h->dead--;
             continue;
         }
         int64_t when = due(&e);
         if (when <= e.when)
             break;
-        sift_down(h, 0, (struct gort__timer_entry){when, e.node});
+        sift_down(h, 0, (struct gort__timer_entry){when, e.what});
     }
     int64_t first = h->n ? h->entry[0].when : INT64_MAX;
     if (GORT_UNLIKELY(h->late) && h->late_first < first)
@@ -240,11 +287,11 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
-        struct gort__timer_node *node = h->entry[i].node;
-        if (node->state == DEAD)
-            node_put(h, node);
+        struct gort__timer_entry e = h->entry[i];
+        if (is_dead(&e))
+            node_put(h, node_of(&e));
         else
-            h->entry[n++] = (struct gort__timer_entry){due(&h->entry[i]), node};
+            h->entry[n++] = (struct gort__timer_entry){due(&e), e.what};
     }
     h->n = n;
     h->dead = 0;
@@ -258,33 +305,48 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
 
 /* --- setting and taking back ------------------------------------------------------------------- */
 
-/* A node that there is room for in h, whose lock is held. NULL: no memory. */
-static struct gort__timer_node *place(struct gort__heap *h)
+/* Room for one more in h, whose lock is held, and a node unless node is NULL. False: no memory. */
+static bool place(struct gort__heap *h, struct gort__timer_node **node)
 {
-    bool room = has_room(h) || resize(h, h->room ? h->room * 2 : ROOM_MIN);
-    struct gort__timer_node *node = room ? node_get(h) : NULL;
-    if (GORT_UNLIKELY(!node) && h->dead) { /* those that were taken back have both */
-        sweep(h);
+    for (;;) {
+        bool room = has_room(h) || resize(h, h->room ? h->room * 2 : ROOM_MIN);
+        if (GORT_LIKELY(room && (!node || (*node = node_get(h)) != NULL)))
+            return true;
+        if (!h->dead)
+            return false;
+        sweep(h); /* those that were taken back have both */
         settle(h);
-        node = has_room(h) ? node_get(h) : NULL;
     }
-    return node;
 }
 
-/* No memory for one more in a P's own heap: another one may have a place. Its heap is locked then. */
-static GORT_COLD struct gort__timer_node *place_elsewhere(const struct gort__heap *own)
+/* No memory for one more in a P's own heap: another one may have a place. It is locked then. NULL: none. */
+static GORT_COLD struct gort__heap *place_elsewhere(const struct gort__heap *own,
+                                                    struct gort__timer_node **node)
 {
     for (int i = 0; i < made(); i++) {
         struct gort__heap *h = heap_of(i);
         if (h == own)
             continue;
         lock(h);
-        struct gort__timer_node *node = place(h);
-        if (node)
-            return node;
+        if (place(h, node))
+            return h;
         unlock(h);
     }
     return NULL;
+}
+
+/* A heap with a place for one more, locked; and a node unless node is NULL. NULL: no memory. */
+static inline struct gort__heap *lock_place(struct gort__m *m, struct gort__timer_node **node)
+{
+    struct gort__p *p = m->p ? m->p
+                             : gort__load(&gort__sched.ps[0],
+                                          ACQUIRE); /* pairs with proc.c; never goes out of use */
+    struct gort__heap *h = &p->timers;
+    lock(h);
+    if (GORT_LIKELY(place(h, node)))
+        return h;
+    unlock(h);
+    return place_elsewhere(h, node);
 }
 
 /* One more is pending. Unlocks, and tells whoever must know. */
@@ -302,28 +364,30 @@ static void announce(struct gort__m *m, struct gort__heap *h, int64_t when)
 static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *), void *arg)
 {
     struct gort__m *m = gort__m_self();
-    struct gort__p *p = m->p ? m->p
-                             : gort__load(&gort__sched.ps[0],
-                                          ACQUIRE); /* pairs with proc.c; never goes out of use */
-    struct gort__heap *h = &p->timers;
+    struct gort__timer_node *node;
+    struct gort__heap *h = lock_place(m, &node);
+    if (GORT_UNLIKELY(!h))
+        return -ENOMEM;
     if (when < 1)
         when = 1; /* 0 stands for nobody in duty.c */
-    lock(h);
-    struct gort__timer_node *node = place(h);
-    if (GORT_UNLIKELY(!node)) {
-        unlock(h);
-        node = place_elsewhere(h);
-        if (!node)
-            return -ENOMEM;
-        h = node->heap;
-    }
     node->at = at;
     node->fn = fn;
     node->arg = arg;
     node->state = PENDING;
     *t = (struct gort__timer){node, NULL, node->seq, gort__load(&gort__sched.run, RELAXED)};
-    sift_up(h, h->n++, (struct gort__timer_entry){when, node});
+    sift_up(h, h->n++, (struct gort__timer_entry){when, (char *)node});
     announce(m, h, when);
+    return 0;
+}
+
+int gort__timer_ready_at(struct gort__m *m, int64_t when, struct gort__g *g)
+{
+    struct gort__heap *h = lock_place(m, NULL);
+    if (GORT_UNLIKELY(!h))
+        return -ENOMEM;
+    when = when < 1 ? 1 : when;
+    sift_up(h, h->n++, (struct gort__timer_entry){when, (char *)g + 1});
+    announce(m, h, when); /* from its unlock on g may be anywhere */
     return 0;
 }
 
@@ -351,7 +415,7 @@ static void kill_locked(struct gort__heap *h, struct gort__timer_node *node)
     node->state = DEAD;
     h->dead++;
     gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
-    if (h->entry[0].node == node) {
+    if (node_of(&h->entry[0]) == node) {
         settle(h);
         if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
             shrink(h);
@@ -466,24 +530,49 @@ void gort__timer_del(struct gort__timer *t)
 /* --- firing ------------------------------------------------------------------------------------ */
 
 /*
- * The first entry's time has come: out of the heap. Called with the lock held. In a crowd nodes, goroutines and
- * their stacks have all left the caches since they were set, and waiting for that memory is most of what firing costs. So
- * what the next one needs is fetched meanwhile: its node is that of one of the first's children, nearly always.
+ * The first entry's time has come: out of the heap. Called with the lock held. In a crowd goroutines, their stacks and
+ * nodes have all left the caches since they were set, and waiting for that memory is most of what firing costs. So
+ * what the next one needs is fetched meanwhile: it is one of the first's children, nearly always.
  */
-static struct gort__timer_node *take_first(struct gort__heap *h)
+static struct gort__timer_entry take_first(struct gort__heap *h)
 {
-    struct gort__timer_node *node = h->entry[0].node;
+    struct gort__timer_entry first = h->entry[0];
     gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
-    for (uint32_t i = 1; i <= 4 && i < h->n; i++)
-        __builtin_prefetch(h->entry[i].node);
+    if (is_sleeper(&first))
+        __builtin_prefetch(first.what, 1);
+    else
+        for (uint32_t i = 1; i <= 4 && i < h->n; i++)
+            __builtin_prefetch(h->entry[i].what, 1);
     pop(h);
     settle(h);
-    if (h->n && !h->entry[0].node->fn) {
-        const struct gort__g *g = h->entry[0].node->arg;
+    if (h->n && !is_sleeper(&h->entry[0]) && !node_of(&h->entry[0])->fn) {
+        const struct gort__g *g = node_of(&h->entry[0])->arg;
         __builtin_prefetch(&g->ctx, 1);
         __builtin_prefetch(&g->wait_word, 1);
     }
-    return node;
+    return first;
+}
+
+/* Goroutines that sleep no more, in an array first: their records, which were asked for, come while others are taken out. */
+struct slept {
+    struct gort__g *g[BATCH];
+    uint32_t n;
+};
+
+/* To the list. What else they need when they run, which is soon, is asked for: the stack, and its record. */
+static void add_slept(struct gort__glist *woken, struct slept *slept)
+{
+    for (uint32_t i = 0; i < slept->n; i++) {
+        struct gort__g *g = slept->g[i];
+        const char *sp = g->ctx.sp;
+        __builtin_prefetch(sp, 1);
+        __builtin_prefetch(sp + GORT_LINE, 1);
+        __builtin_prefetch(sp + 2 * GORT_LINE, 1);
+        __builtin_prefetch(sp + 3 * GORT_LINE, 1);
+        __builtin_prefetch(g->stack, 1);
+        gort__glist_add(woken, g);
+    }
+    slept->n = 0;
 }
 
 /* Calls a function. The lock is held before and after, not meanwhile. What it calls may be public, and
@@ -519,41 +608,53 @@ static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int
     return n;
 }
 
-/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other. */
-static void ready(struct gort__m *m, struct gort__glist woken)
+/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other; and the
+ * few of a crowd are soon over. */
+static void ready(struct gort__m *m, struct gort__glist woken, bool crowd)
 {
-    struct gort__g *g = woken.first;
-    if (woken.n == 1 && m->p && !(gort__load(&g->flags, RELAXED) & GORT_G_THREAD) &&
-        gort__runq_empty(&m->p->runq)) {
-        gort__g_set(g, GORT_G_RUNNABLE);
-        gort__p_put(m->p, g);
-    } else if (woken.n) {
+    struct gort__p *p = m->p;
+    if (p && ((woken.n == 1 && gort__runq_empty(&p->runq)) || (crowd && gort__later(p, woken.n))))
+        gort__ready_quietly(m, woken);
+    else if (woken.n)
         gort__ready_events(m, woken);
-    }
+}
+
+/* An alarm's time has come. False: somebody else has ended the wait. */
+static bool claim(struct gort__g *g)
+{
+    if (!gort__claim(g))
+        return false;
+    g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
+    return true;
 }
 
 uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
 {
     uint32_t n = 0;
     struct gort__glist woken = {0};
+    struct slept slept;
+    slept.n = 0;
     gort__add(&h->firing, 1, ACQ_REL); /* pairs with gort__timer_count */
     lock(h);
     for (; h->n && h->entry[0].when <= now; n++) {
-        struct gort__timer_node *node = take_first(h);
-        struct gort__g *g = node->arg;
-        if (node->fn) {
+        struct gort__timer_entry e = take_first(h);
+        struct gort__timer_node *node = node_of(&e);
+        if (is_sleeper(&e)) {
+            slept.g[slept.n++] = sleeper_of(&e);
+        } else if (node->fn) {
             node->state = FIRING;
             call_locked(h, m, node->fn, node->arg);
             node_put(h, node);
-            continue;
+        } else {
+            struct gort__g *g = node->arg;
+            if (claim(g)) {
+                gort__glist_add(&woken, g);
+                __builtin_prefetch(g->ctx.sp, 1); /* it runs soon */
+            }
+            node_put(h, node);
         }
-        if (gort__claim(g)) {
-            g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
-            gort__glist_add(&woken, g);
-            __builtin_prefetch(g->ctx.sp, 1); /* it runs soon */
-        }
-        node_put(h, node);
-        if (woken.n == BATCH) {
+        if (woken.n + slept.n == BATCH) {
+            add_slept(&woken, &slept);
             unlock(h);
             gort__ready_events(m, woken);
             woken = (struct gort__glist){0};
@@ -564,8 +665,10 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         n += fire_late(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
+    bool crowd = h->live >= CROWD;
     unlock(h);
-    ready(m, woken);
+    add_slept(&woken, &slept);
+    ready(m, woken, crowd);
     gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
     gort__os_fence_light();            /* pairs with world.c:gort__world_stop */

@@ -7,6 +7,7 @@
 
 #include "mem/lock.h"
 
+struct gort__g;
 struct gort__m;
 struct gort__timer_node;
 
@@ -40,6 +41,8 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
  * called for a time that has just been moved. */
 void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, int64_t when, const int64_t *at,
                           void (*fn)(void *), void *arg);
+/* Readies g, which is off its stack, when the time has come: nobody else does, and it cannot be taken back. 0 or -ENOMEM. */
+int gort__timer_ready_at(struct gort__m *m, int64_t when, struct gort__g *g);
 /* Takes it back. When it returns fn is not running and will not be called. Any thread; not from fn. */
 void gort__timer_del(struct gort__timer *t);
 /* The same without waiting for a call that is under way. True: fn will not be called. Inside. */
@@ -49,7 +52,7 @@ bool gort__timer_cancel(struct gort__timer *t);
 
 struct gort__timer_entry {
     int64_t when;
-    struct gort__timer_node *node;
+    char *what; /* a node; or a goroutine that sleeps, plus 1 */
 };
 
 /* A P's timers; see timer.c. */

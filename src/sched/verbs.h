@@ -219,6 +219,8 @@ static inline void gort__glist_add(struct gort__glist *list, struct gort__g *g)
 }
 /* The same as ready for many, linked: they go to the tail, and other Ps are told. */
 void gort__ready_list(struct gort__m *m, struct gort__glist list);
+/* The same without waking an M for them: see later.c. */
+void gort__ready_quietly(struct gort__m *m, struct gort__glist list);
 /* The same for those that fds or timers wake, who come in bursts: in the order in which they were woken, behind whoever waits
  * in the global queue. */
 void gort__ready_events(struct gort__m *m, struct gort__glist list);

@@ -88,9 +88,24 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
     return err;
 }
 
-/* A wait that only a deadline or a context ends. The lock is private to it: it keeps the goroutine on its stack until
- * the commit is done with it. */
-int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason)
+/* A wait that only its deadline ends. */
+struct nap {
+    int64_t deadline;
+    int err; /* written only if there is no wait */
+};
+
+static bool commit_nap(struct gort__g *g, void *arg)
+{
+    struct nap *nap = arg;
+    int err = gort__timer_ready_at(gort__m_self(), nap->deadline, g);
+    if (err)
+        nap->err = err;
+    return !err; /* else g may run already: its stack is not to be touched */
+}
+
+/* The lock is private to the wait: it keeps the goroutine on its stack until the commit is done with it. In a function of its own,
+ * so that a sleep needs little of its stack. */
+static GORT_NOINLINE int wait_alone_shared(struct gort__m **m, int64_t deadline, enum gort__reason reason)
 {
     struct gort__lock lock = {0};
     struct gort__wait how = {&lock, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, false};
@@ -98,6 +113,15 @@ int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason rea
     int err = gort__wait_shared_park(m, &how);
     gort__wait_unlock_sync(&lock);
     return err;
+}
+
+int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason)
+{
+    struct nap nap = {deadline, -ETIMEDOUT};
+    if (((*m)->g->flags & (GORT_G_THREAD | GORT_G_CONTEXT)) || deadline == GORT_FOREVER)
+        return wait_alone_shared(m, deadline, reason);
+    *m = gort__park(commit_nap, &nap, reason);
+    return nap.err;
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */

@@ -43,6 +43,7 @@ static void switch_stack(void);
 #pragma weak gort__g_collect
 #pragma weak gort__held_take
 #pragma weak gort__hold_slow
+#pragma weak gort__later_look
 #pragma weak gort__leave_blocking
 #pragma weak gort__leave_slow
 #pragma weak gort__os_nap
@@ -59,6 +60,7 @@ static void switch_stack(void);
 #pragma weak gort__stack_get
 #pragma weak gort__stack_guard_size
 #pragma weak gort__start_here
+#pragma weak gort__timer_ready_at
 #pragma weak gort__wait_for_locked
 #pragma weak gort__wake_p
 

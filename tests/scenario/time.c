@@ -247,6 +247,42 @@ static int make_timers(void *unused)
     return 0;
 }
 
+/* --- a crowd, of which one computes ------------------------------------------------------------ */
+
+enum { FAR = 600, FEW = 10, TICKS = 50 };
+static int64_t crowd_from;
+static atomic_int crowd_awake, crowd_hog;
+static gort_timer *crowd[FEW][FAR];
+
+/* They wake together, a few every millisecond. The first to wake the last time computes until all are awake. */
+static void wake_in_crowd(void *slot)
+{
+    gort_timer **far = crowd[(intptr_t)slot];
+    for (int i = 0; i < FAR; i++) /* here, so that each P has many */
+        CHECK((far[i] = gort_timer_new(3600 * GORT_SEC, 0, count, NULL)) != NULL);
+    for (int i = 1; i <= TICKS; i++)
+        CHECK_EQ(gort_sleep_until(crowd_from + i * GORT_MS), 0);
+    atomic_fetch_add(&crowd_awake, 1);
+    if (!atomic_exchange(&crowd_hog, 1))
+        while (atomic_load(&crowd_awake) < FEW)
+            ;
+    for (int i = 0; i < FAR; i++)
+        gort_timer_free(far[i]);
+}
+
+/* For the few of a crowd nobody else is woken at first: those who are queued behind it still run. */
+TEST_GO(a_crowd_does_not_wait_for_one_that_computes, .procs = "2,4")
+{
+    for (int turn = 0; turn < 5; turn++) {
+        atomic_store(&crowd_awake, 0);
+        atomic_store(&crowd_hog, 0);
+        crowd_from = gort_in(5 * GORT_MS);
+        for (int i = 0; i < FEW; i++)
+            CHECK_EQ(gort_wg_go(&wg, wake_in_crowd, (void *)(intptr_t)i), 0);
+        CHECK_EQ(gort_wg_wait(&wg), 0);
+    }
+}
+
 TEST(timers_end_with_the_run)
 {
     for (int i = 0; i < 5; i++)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * later.c - a wake-up that can wait: another M only for work that will still be there when it comes.
+ *
+ * Why: an M that sleeps runs some 30 us after it was woken, and the wake-up costs 20 to 25 us of CPU time on both sides together:
+ * the calls, an interrupt for an idle CPU, the search, going to sleep again. When a crowd of timers readies some goroutines
+ * every 200 us that are over after a microsecond each, all of it is for nothing. So an M that has a few for its own P wakes
+ * nobody at first. It looks again at its picks, and wakes another one when there are some left after PATIENCE.
+ *
+ * It may have no pick to look at: the first of them computes, or is in a call that blocks, or the thread gets no CPU. So sysmon
+ * is asked to look at least every 4 ms (later_used), and only while it says that it does (later_watched) may a wake-up wait. It
+ * then wakes an M for whatever has waited for long. Without that the crowd waited for the one thread, 10 to 70 ms on a busy
+ * machine.
+ *
+ * What becomes of the rule of idle.c: for each wake-up that is put off, one of two does the publisher's half later, with its
+ * fence: the owner of the P at a pick, or sysmon at a look. Between, goroutines may be queued beside an idle P, but only on a
+ * P that somebody holds, so the searcher's half needs no change: whoever releases a P has emptied its queue, or takes the second
+ * look. A P that is handed on, or taken away, takes its queue along.
+ * If sysmon stops to look that often in the very moment, a wake-up waits for its longest tick, 10 ms.
+ * Threads: each M for its P; sysmon.
+ */
+#include "sched/verbs.h"
+
+#define FEW      64                          /* so many goroutines are soon over, */
+#define PATIENCE (5 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 100 us: or they are not */
+#define LONG     (4 * PATIENCE)              /* ticks: the M has not looked */
+#define EVERY    4                           /* picks between looks */
+
+bool gort__later(struct gort__p *p, uint32_t n)
+{
+    struct gort__sched *s = &gort__sched;
+    if (gort__alone() || gort__load(&s->queued, RELAXED) || gort__runq_length(&p->runq) + n > FEW)
+        return false;
+    if (!gort__load(&s->later_used, RELAXED))
+        gort__store(&s->later_used, true, RELAXED);
+    if (!gort__load(&s->later_watched, RELAXED))
+        return false;
+    if (!p->later)
+        p->later_rest = p->turn;
+    if (!p->later || gort__runq_seems_empty(&p->runq)) {
+        p->turn = 2; /* after the first of them */
+        gort__store(&p->later_since, gort__arch_ticks() | 1, RELAXED);
+    }
+    p->later = true;
+    return true;
+}
+
+static void wake(struct gort__p *p)
+{
+    if (gort__runq_empty(&p->runq))
+        return;
+    gort__fence(SEQ_CST); /* pairs with idle.c: published long ago, now the look for idle Ps */
+    gort__wake_if_idle();
+}
+
+bool gort__later_look(struct gort__p *p)
+{
+    p->later_rest = p->later_rest > EVERY ? p->later_rest - EVERY : 0;
+    p->later = !gort__runq_seems_empty(&p->runq) &&
+               gort__arch_ticks() - gort__load(&p->later_since, RELAXED) < PATIENCE;
+    if (!p->later)
+        wake(p);
+    p->turn = p->later && p->later_rest > EVERY ? EVERY : p->later_rest;
+    return p->turn;
+}
+
+void gort__later_watch(struct gort__p *p)
+{
+    uint64_t since = gort__load(&p->later_since, RELAXED);
+    if (since && gort__arch_ticks() - since >= LONG)
+        wake(p);
+}
