@@ -77,12 +77,12 @@ struct gort__timer_node {
 static struct gort__slab nodes = {.object = sizeof(struct gort__timer_node)};
 static uint32_t fired; /* counts the ends of gort__timer_fire; atomic */
 
-static void lock(struct gort__heap *h)
+static GORT_ALWAYS_INLINE void lock(struct gort__heap *h)
 {
     gort__lock_take(&h->lock, GORT_RANK_TIMER);
 }
 
-static void unlock(struct gort__heap *h)
+static GORT_ALWAYS_INLINE void unlock(struct gort__heap *h)
 {
     gort__lock_drop(&h->lock, GORT_RANK_TIMER);
 }
@@ -306,7 +306,7 @@ static GORT_NOINLINE void sweep(struct gort__heap *h)
 /* --- setting and taking back ------------------------------------------------------------------- */
 
 /* Room for one more in h, whose lock is held, and a node unless node is NULL. False: no memory. */
-static bool place(struct gort__heap *h, struct gort__timer_node **node)
+static GORT_NOINLINE bool make_place(struct gort__heap *h, struct gort__timer_node **node)
 {
     for (;;) {
         bool room = has_room(h) || resize(h, h->room ? h->room * 2 : ROOM_MIN);
@@ -317,6 +317,17 @@ static bool place(struct gort__heap *h, struct gort__timer_node **node)
         sweep(h); /* those that were taken back have both */
         settle(h);
     }
+}
+
+static GORT_ALWAYS_INLINE bool place(struct gort__heap *h, struct gort__timer_node **node)
+{
+    if (GORT_UNLIKELY(!has_room(h) || (node && !h->free)))
+        return make_place(h, node);
+    if (node) {
+        *node = h->free;
+        h->free = (*node)->link;
+    }
+    return true;
 }
 
 /* No memory for one more in a P's own heap: another one may have a place. It is locked then. NULL: none. */
@@ -350,7 +361,7 @@ static inline struct gort__heap *lock_place(struct gort__m *m, struct gort__time
 }
 
 /* One more is pending. Unlocks, and tells whoever must know. */
-static void announce(struct gort__m *m, struct gort__heap *h, int64_t when)
+static GORT_ALWAYS_INLINE void announce(struct gort__m *m, struct gort__heap *h, int64_t when)
 {
     gort__store(&h->live, h->live + 1, RELEASE); /* pairs with gort__timer_count */
     bool first = when < gort__load(&h->first, RELAXED);
@@ -361,7 +372,8 @@ static void announce(struct gort__m *m, struct gort__heap *h, int64_t when)
         gort__duty_notice(m, when);
 }
 
-static int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *), void *arg)
+static GORT_ALWAYS_INLINE int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *),
+                                  void *arg)
 {
     struct gort__m *m = gort__m_self();
     struct gort__timer_node *node;
@@ -410,7 +422,7 @@ void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, in
 }
 
 /* A pending timer's node is not wanted any more. Called with the lock held. */
-static void kill_locked(struct gort__heap *h, struct gort__timer_node *node)
+static GORT_ALWAYS_INLINE void kill_locked(struct gort__heap *h, struct gort__timer_node *node)
 {
     node->state = DEAD;
     h->dead++;
@@ -425,7 +437,7 @@ static void kill_locked(struct gort__heap *h, struct gort__timer_node *node)
 }
 
 /* The node of a timer that has not been over already, its heap locked; else NULL. */
-static struct gort__timer_node *lock_node(const struct gort__timer *t)
+static GORT_ALWAYS_INLINE struct gort__timer_node *lock_node(const struct gort__timer *t)
 {
     struct gort__timer_node *node = t->node;
     if (!node || t->run != gort__load(&gort__sched.run, RELAXED))
@@ -440,7 +452,7 @@ static struct gort__timer_node *lock_node(const struct gort__timer *t)
 }
 
 /* True: it was pending. Else *busy is the node if its function runs right now. */
-static bool take_back(struct gort__timer *t, struct gort__timer_node **busy)
+static GORT_ALWAYS_INLINE bool take_back(struct gort__timer *t, struct gort__timer_node **busy)
 {
     struct gort__timer_node *node = lock_node(t);
     t->node = NULL;

@@ -221,7 +221,7 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
 
 /* Takes back what has been set and not begun. True: there was something. m NULL: no run is on, or it is just ending, and
  * takes its timers along. */
-static bool cancel_locked(struct gort__m *m, gort_timer *t)
+static GORT_ALWAYS_INLINE bool cancel_locked(struct gort__m *m, gort_timer *t)
 {
     bool active = t->state != IDLE;
     if (t->state == PENDING && m && gort__timer_cancel(&t->heap))
