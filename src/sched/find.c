@@ -154,8 +154,10 @@ static struct gort__g *look(struct gort__m *m)
         if (!g && queued && woken_first(m->p))
             g = gort__queue_take(m->p, 1);
     }
-    if (!g)
+    if (!g) {
         g = gort__pick_local(m->p);
+        m->p->later &= g != NULL; /* what comes from elsewhere is not what can wait */
+    }
     if (!g && queued)
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))

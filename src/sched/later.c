@@ -24,7 +24,6 @@
 #define FEW      64                          /* so many goroutines are soon over, */
 #define PATIENCE (5 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 100 us: or they are not */
 #define LONG     (4 * PATIENCE)              /* ticks: the M has not looked */
-#define EVERY    4                           /* picks between looks */
 
 bool gort__later(struct gort__p *p, uint32_t n)
 {
@@ -38,7 +37,7 @@ bool gort__later(struct gort__p *p, uint32_t n)
     if (!p->later)
         p->later_rest = p->turn;
     if (!p->later || gort__runq_seems_empty(&p->runq)) {
-        p->turn = 2; /* after the first of them */
+        p->turn = p->turn < 2 ? p->turn : 2; /* after the first of them, unless a fair one is due */
         gort__store(&p->later_since, gort__arch_ticks() | 1, RELAXED);
     }
     p->later = true;
@@ -55,12 +54,12 @@ static void wake(struct gort__p *p)
 
 bool gort__later_look(struct gort__p *p)
 {
-    p->later_rest = p->later_rest > EVERY ? p->later_rest - EVERY : 0;
+    p->later_rest = p->later_rest > GORT_LATER_EVERY ? p->later_rest - GORT_LATER_EVERY : 0;
     p->later = !gort__runq_seems_empty(&p->runq) &&
                gort__arch_ticks() - gort__load(&p->later_since, RELAXED) < PATIENCE;
     if (!p->later)
         wake(p);
-    p->turn = p->later && p->later_rest > EVERY ? EVERY : p->later_rest;
+    p->turn = p->later && p->later_rest > GORT_LATER_EVERY ? GORT_LATER_EVERY : p->later_rest;
     return p->turn;
 }
 

@@ -14,7 +14,7 @@
  * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in slices, by the
  * keeper; starting and ending goroutines pay nothing. Where those that live on are spread over all chunks there is nothing to gain:
  * after a pass that gave back less than an eighth, the next one is a second later, then two, up to 13, unless there are
- * clearly more free ones by then.
+ * clearly more free ones by then, or an eighth fewer that live.
  * A mark is a value of wait_word, which means nothing in an idle record but that nobody can claim it.
  * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but in chunks that EMPTY zeroes.
  * Threads: the keeper; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
@@ -40,6 +40,7 @@ static struct {
     struct gort__g *part;        /* a batch that is not full yet, */
     int part_n;                  /* and how many it has */
     uint32_t seen, gone;         /* batches in the last pass; records that it gave back */
+    uint64_t live;               /* goroutines then */
     uint32_t pause, rest;        /* ticks between passes that were in vain; how many are left */
 } job;
 
@@ -56,7 +57,11 @@ bool gort__recycle_tick(void)
     s->free_batches_least = s->free_batches_n;
     gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
     uint32_t change = least > job.before ? least - job.before : job.before - least;
-    job.rest = job.rest && least <= job.seen + job.seen / 8 ? job.rest - 1 : 0;
+    uint64_t live = gort__g_count();
+    if (job.before && least < job.seen / 2) /* they were needed again: what was in vain before says nothing */
+        job.pause = job.rest = 0;
+    bool news = least > job.seen + job.seen / 8 || live + (job.live + 7) / 8 <= job.live;
+    job.rest = job.rest && !news ? job.rest - 1 : 0;
     bool many = least >= ENOUGH && job.before >= ENOUGH && change <= least / 8;
     bool start = job.step == REST && many && !job.rest;
     job.before = least;
@@ -72,6 +77,7 @@ bool gort__recycle_tick(void)
         job.batch = job.all;
         job.seen = s->free_batches_n;
         job.gone = 0;
+        job.live = live;
         s->free_batches = NULL;
         s->free_batches_n = s->free_batches_least = 0;
         gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);

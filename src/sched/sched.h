@@ -433,6 +433,7 @@ static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-wr
 }
 
 /* --- later.c: wake-ups that can wait ------------------------------------------------------------ */
+#define GORT_LATER_EVERY 4 /* picks between looks */
 /* p's M is about to put n goroutines into its queue. True: it need not wake anybody for them now. By its owner. */
 bool gort__later(struct gort__p *p, uint32_t n);
 bool gort__later_look(struct gort__p *p);  /* by its owner, at a pick; false: it is the turn of a fair one */

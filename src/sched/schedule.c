@@ -58,13 +58,17 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
     if (GORT_UNLIKELY(p->later) && gort__later_look(p))
         return pick(p, chores);
-    p->turn = p->later_rest = FAIR_EVERY; /* if p->later, it looks after so many again */
+    p->turn = FAIR_EVERY;
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         p->turn = 1 + gort__rand_below(&p->rand, 8);
     if (chores && chores_wait(p)) {
-        p->turn = 1; /* the fair pick is the next one: where many wait for fds there are always chores */
+        /* The fair pick is the next one: where many wait for fds there are always chores. */
+        p->turn = p->later_rest = 1;
         return &gort__chore;
     }
+    p->later_rest = p->turn;
+    if (p->later && p->turn > GORT_LATER_EVERY)
+        p->turn = GORT_LATER_EVERY;
     struct gort__g *g = NULL;
     gort__p_new_slice(p);
     p->ring_first = !p->ring_first;

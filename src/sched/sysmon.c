@@ -357,7 +357,7 @@ static void look_around(uint32_t seen)
     gort__store(&s->later_watched, watched, RELAXED);
     int64_t until = now + mon.tick, next = gort__timer_next();
     if (next < until - grace &&
-        !(idle_p && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
+        !(idle_p && next > now && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
     if (!moved && all_idle())
         until = INT64_MAX;
@@ -404,6 +404,7 @@ void gort__sysmon_stop(void)
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
     gort__sysmon_poke_slow(true);
     gort__os_thread_join(mon.thread);
+    gort__store(&gort__sched.later_watched, false, RELAXED);
     gort__m_destroy(mon.m);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__sched.sysmon_on = false;

@@ -41,7 +41,7 @@
  *
  * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= *node->at; (3) the first entry is not
  * dead and its time is right, so `first` wakes nobody for nothing; (4) at most a quarter of the entries (and 64) are
- * dead; (5) live is the number of PENDING nodes. In debug builds sweeping checks (1).
+ * dead; (5) live is the number of PENDING nodes and of sleepers. In debug builds sweeping checks (1).
  * Threads: set, del and fire by anybody inside, in parallel.
  */
 #include "sched/timer.h"
@@ -625,9 +625,11 @@ static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int
 static void ready(struct gort__m *m, struct gort__glist woken, bool crowd)
 {
     struct gort__p *p = m->p;
+    if (!woken.n)
+        return;
     if (p && ((woken.n == 1 && gort__runq_empty(&p->runq)) || (crowd && gort__later(p, woken.n))))
         gort__ready_quietly(m, woken);
-    else if (woken.n)
+    else
         gort__ready_events(m, woken);
 }
 
@@ -645,6 +647,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     uint32_t n = 0;
     struct gort__glist woken = {0};
     struct slept slept;
+    bool called = false;
     slept.n = 0;
     gort__add(&h->firing, 1, ACQ_REL); /* pairs with gort__timer_count */
     lock(h);
@@ -655,6 +658,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
             slept.g[slept.n++] = sleeper_of(&e);
         } else if (node->fn) {
             node->state = FIRING;
+            called = true; /* and may have woken others, who count on it that this M wakes one more */
             call_locked(h, m, node->fn, node->arg);
             node_put(h, node);
         } else {
@@ -677,7 +681,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         n += fire_late(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
-    bool crowd = h->live >= CROWD;
+    bool crowd = h->live >= CROWD && !called;
     unlock(h);
     add_slept(&woken, &slept);
     ready(m, woken, crowd);

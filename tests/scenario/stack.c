@@ -388,6 +388,31 @@ TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
     }
 }
 
+static void wait_until_closed(void *ch)
+{
+    CHECK_EQ(gort_chan_recv(ch, NULL), 0);
+}
+
+/* While some live on in every chunk no record can be given back, and looking for one is done less and less often. When they end
+ * all of it goes soon, though nothing else happens. */
+TEST_GO(records_are_given_back_after_looks_in_vain, .procs = "2", .timeout = 60)
+{
+    no_counting();
+    gort_chan *first = gort_chan_new(0, 0), *last = gort_chan_new(0, 0);
+    long n = 100000, rss = test_rss_kb();
+    for (long i = 0; i < n; i++)
+        CHECK_EQ(gort_go(wait_until_closed, i % 20 ? first : last), 0);
+    gort_sleep(500 * GORT_MS);
+    gort_chan_close(first);
+    for (int64_t until = gort_in(8 * GORT_SEC); gort_now() < until;) /* the scavenger is kept awake */
+        gort_sleep(20 * GORT_MS);
+    gort_chan_close(last);
+    gort_sleep(test_seconds(3));
+    CHECK_LT(test_rss_kb(), rss + n / 10); /* 19 MB of records were there */
+    gort_chan_unref(first);
+    gort_chan_unref(last);
+}
+
 /* Goroutines that go deep, park and are woken while the scavenger is at them. */
 static gort_chan *work;
 
