@@ -321,7 +321,7 @@ static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
 void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
 {
     struct gort__stack **ahead = cache ? &cache->recent[cache->n % GORT_STACK_AHEAD] : NULL;
-    gort__store(&s->owner, cache ? (char *)*ahead + 1 : NULL, RELAXED);
+    gort__store(&s->owner, cache ? (void *)((uintptr_t)*ahead + 1) : NULL, RELAXED);
     gort__store(&s->sight, 0, RELAXED);
     gort__sanitize_stack_clean(gort__stack_lo(s), gort__stack_hi(s));
     if (GORT_LIKELY(cache && s->log2 == default_log2)) {

@@ -198,8 +198,9 @@ TEST(mutation_look)
 }
 TEST(mutation_leave)
 {
-    mutant(unannounced_full, "an exit without order", MODEL_WEAK, 2,
-           (struct model_mutation){.func = "gort__leave_looks", .op = MODEL_OP_STORE, .kind = MODEL_UNORDERED});
+    mutant(
+        unannounced_full, "an exit without order", MODEL_WEAK, 2,
+        (struct model_mutation){.func = "gort__leave_looks", .op = MODEL_OP_STORE, .kind = MODEL_UNORDERED});
 }
 TEST(mutation_sleep)
 {
