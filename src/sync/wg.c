@@ -153,15 +153,15 @@ void gort_wg_add(gort_wg *wg, int n)
     if (GORT_LIKELY(add(wg, n, false) == ADDED))
         return;
     struct gort__m *m = gort__enter();
-    int todo = add(wg, n, true);
+    int then = add(wg, n, true);
     /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who comes and finds a count
      * of zero would go, and take the group along. Pairs with take_lock. */
-    for (int tries = GORT_ENTER_TRIES; todo == MUST_WAKE && gort__run_began(m) && tries > 0; tries--) {
+    for (int tries = GORT_ENTER_TRIES; then == MUST_WAKE && gort__run_began(m) && tries > 0; tries--) {
         gort__sub(&wg->gort_priv_state, LOCK + (uint64_t)n, RELEASE);
         m = gort__enter();
-        todo = add(wg, n, true);
+        then = add(wg, n, true);
     }
-    if (todo == MUST_WAKE)
+    if (then == MUST_WAKE)
         wake_all(m, wg);
     if (m)
         gort__leave(m);
