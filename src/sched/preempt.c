@@ -134,7 +134,9 @@ static void on_signal(const struct gort__os_signal *s)
 {
     struct gort__m *m = gort__m_home();
     bool shadow = m != gort__m_self();
-    bool ours = (s->timer && m && s->value == m) || (s->thread && s->value == &signo);
+    /* Nobody else knows that address. It need not be this thread's own: TSan keeps a signal back until the goroutine that it met
+     * comes to a call of libc's, which may be on another thread. */
+    bool ours = (s->timer || s->thread) && s->value == &signo;
     /* When too many signals are queued, one without a sender is taken for ours for a while after we sent one. */
     int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;
     ours |= sent && gort__os_now() - sent < BLANK_FOR;
@@ -192,10 +194,10 @@ void gort__preempt_again(void)
 
 void gort__preempt_thread(struct gort__m *m)
 {
-    gort__os_signal_unblock(gort__load(&signo, RELAXED));
-    int timer = gort__sched.conf.preempt_off
-                    ? -1
-                    : gort__os_cpu_timer_make(gort__load(&m->tid, RELAXED), gort__load(&signo, RELAXED), m);
+    int number = gort__load(&signo, RELAXED), timer = -1;
+    gort__os_signal_unblock(number);
+    if (!gort__sched.conf.preempt_off)
+        timer = gort__os_cpu_timer_make(gort__load(&m->tid, RELAXED), number, &signo);
     gort__store(&m->timer, timer, RELAXED);
 }
 
