@@ -9,13 +9,17 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "poll/poll.h"
 
 /* --- fds -------------------------------------------------------------------------------------- */
 
 struct echo {
     int fd, err;
+    atomic_bool over; /* it accepts no more */
     gort_wg wg;
 };
 
@@ -39,12 +43,22 @@ static void echo_once(void *arg)
         gort_close(e->fd);
         e->fd = -1;
     }
+    atomic_store(&e->over, true);
+}
+
+/* Closes it under the one who accepts: not before, else the number may be somebody else's when that one uses it. */
+static void close_under(struct echo *e)
+{
+    while (!atomic_load(&e->over) && !gort__poll_pending())
+        gort_yield();
+    if (e->fd >= 0)
+        gort_close(e->fd);
 }
 
 static int say_and_hear(const char *net, const char *addr)
 {
     char text[128], buf[32] = "0123456789abcdef0123456789abcde", back[32];
-    struct echo e = {gort_listen(net, addr), 0, {0}};
+    struct echo e = {.fd = gort_listen(net, addr)};
     if (e.fd < 0)
         return e.fd;
     int err = gort_local_addr(e.fd, text, sizeof text);
@@ -52,8 +66,10 @@ static int say_and_hear(const char *net, const char *addr)
         err = gort_wg_go(&e.wg, echo_once, &e);
     int fd = err < 0 ? err : gort_dial(net, text);
     if (fd < 0) {
+        if (err < 0) /* nobody accepts */
+            atomic_store(&e.over, true);
         err = both(err, fd);
-        gort_close(e.fd); /* -EBADF for who accepts */
+        close_under(&e); /* -EBADF for who accepts */
         gort_wg_wait(&e.wg);
         return e.err && e.err != -EBADF ? e.err : err;
     }
@@ -149,7 +165,7 @@ FAULTS(lines_through_a_pipe)
     int ends[2], err = gort_pipe(ends);
     if (err)
         return err;
-    struct echo e = {ends[1], 0, {0}};
+    struct echo e = {.fd = ends[1]};
     err = gort_wg_go(&e.wg, write_lines, &e);
     if (err)
         gort_close(ends[1]);

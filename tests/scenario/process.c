@@ -73,9 +73,11 @@ TEST_GO(no_such_program)
     gort_process p;
     char *argv[] = {"gort-no-such-program", NULL};
     gort_command c = {.file = argv[0], .argv = argv, .in = GORT_PIPE, .out = GORT_PIPE};
+    enum { TIMES = 50 };
     int before = test_fd_count();
-    CHECK_EQ(gort_spawn(&p, &c), -ENOENT);
-    CHECK_EQ(test_fd_count(), before);
+    for (int i = 0; i < TIMES; i++)
+        CHECK_EQ(gort_spawn(&p, &c), -ENOENT);
+    CHECK_LT(test_fd_count(), before + TIMES); /* the runtime may have opened some of its own meanwhile */
     CHECK_EQ(gort_spawn(&p, &(gort_command){0}), -EINVAL);
 }
 
