@@ -148,6 +148,26 @@ int gort__os_poll_del(int poller, int fd); /* 0 or -errno */
  * interrupted. Sleeps with a precision of some ten microseconds where the kernel can (epoll_pwait2). */
 int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline);
 void gort__os_poll_kick(int poller); /* the wait that goes on, or else the next one, returns */
+/* The caller is about to sleep until `when`, in a wait of the poller, and after that until `then`, most likely: a hint that makes
+ * both cheaper (linux/beat.c). One thread at a time. End: nobody will for a while. */
+void gort__os_beat(int64_t when, int64_t then);
+void gort__os_beat_end(void);
+
+/* --- alarms (linux/alarm.c) --------------------------------------------------------------------
+ *
+ * One thread sleeps until a time that others may change meanwhile, without waking it. errno is left alone.
+ */
+struct gort__os_alarm {
+    int fd;        /* of a timerfd; -1: without one, these: */
+    uint32_t word; /* futex, changes when the time has come nearer */
+    int64_t when;  /* atomic, written by gort__os_alarm_set */
+};
+void gort__os_alarm_open(struct gort__os_alarm *a); /* it is set for never */
+void gort__os_alarm_close(struct gort__os_alarm *a);
+/* For a monotonic time, that has passed perhaps; INT64_MAX: never. Forgets one that has come and was not slept for. One
+ * thread at a time. */
+void gort__os_alarm_set(struct gort__os_alarm *a, int64_t when);
+void gort__os_alarm_sleep(struct gort__os_alarm *a); /* until it comes; it must be set anew then */
 
 /* --- signals (linux/signal.c) ----------------------------------------------------------------- */
 

@@ -56,6 +56,7 @@ void gort__poll_close(void)
         gort__os_signal_give_back(SIGPIPE, on_pipe);
     gort__table_reset();
     gort__store(&gort__poll_waits, 0, RELAXED);
+    gort__os_beat_end();
     gort__os_poll_close(gort__poll_fd);
     gort__poll_fd = -1;
 }

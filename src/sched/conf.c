@@ -50,6 +50,7 @@ static const struct {
     {"nopagescan", SWITCH, offsetof(struct gort__conf, nopagescan)},
     {"nomembarrier", SWITCH, offsetof(struct gort__conf, nomembarrier)},
     {"nopwait2", SWITCH, offsetof(struct gort__conf, nopwait2)},
+    {"notimerfd", SWITCH, offsetof(struct gort__conf, notimerfd)},
 };
 #define SWITCHES (sizeof switches / sizeof switches[0])
 
@@ -100,6 +101,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     gort__os_force.no_pagemap_scan = c.nopagescan || valgrind;
     gort__os_force.no_membarrier = c.nomembarrier;
     gort__os_force.no_epoll_pwait2 = c.nopwait2 || valgrind;
+    gort__os_force.no_timerfd = c.notimerfd;
     gort__os_force.no_pidfd |= valgrind;
     gort__os_force.no_altstack = valgrind; /* os/linux/signal.c */
     *out = c;

@@ -38,6 +38,7 @@ struct gort__conf {
     bool nopagescan;    /* as on a kernel without PAGEMAP_SCAN */
     bool nomembarrier;  /* as on a kernel without membarrier */
     bool nopwait2;      /* as on a kernel without epoll_pwait2 */
+    bool notimerfd;     /* as when there is no fd left for one */
 };
 
 /*

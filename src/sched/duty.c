@@ -45,7 +45,7 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define CROWD_EVERY INT64_C(200000) /* ns */
+#define CROWD_EVERY INT64_C(275000) /* ns */
 #define BRIEF       1               /* as poll_until: no timer is earlier, so nobody kicks */
 
 bool gort__duty_wanted(void)
@@ -103,18 +103,31 @@ bool gort__duty_take_locked(struct gort__m *m)
     return true;
 }
 
-/* Tells until when it is going to sleep: the first timer of all; in a crowd, not before `earliest`. */
+/* In a crowd it wakes at these times only. They follow each other evenly: the kernel is told ahead. */
+static int64_t next_beat(void)
+{
+    return (gort__os_now() / CROWD_EVERY + 1) * CROWD_EVERY;
+}
+
+/* Tells until when it is going to sleep: the first timer of all; in a crowd, if that is before `earliest`, the beat after it. */
 static int64_t announce(int64_t earliest)
 {
     for (;;) {
-        int64_t next = gort__timer_next();
+        int64_t next = gort__timer_next(), until = next;
         bool brief = next < earliest && gort__timer_crowd();
-        int64_t until = brief ? earliest : next;
+        if (brief) {
+            until = next_beat();
+            brief = next <= until;
+            until = brief ? until : next;
+        }
         gort__xchg(&gort__sched.poll_until, brief ? BRIEF : until,
                    SEQ_CST); /* pairs with gort__duty_notice */
         gort__arch_fence_after_rmw();
-        if (gort__timer_next() >= next)
-            return until;
+        if (gort__timer_next() < next)
+            continue;
+        if (brief)
+            gort__os_beat(until, until + CROWD_EVERY);
+        return until;
     }
 }
 

@@ -545,3 +545,89 @@ TEST(exit_now, .crash = "", .status = 9)
 {
     gort__os_exit_now(9);
 }
+
+/* --- alarms ------------------------------------------------------------------------------------- */
+
+static struct gort__os_alarm alarm_clock;
+static int64_t woke_at; /* atomic */
+
+static void *sleeps_for_it(void *unused)
+{
+    (void)unused;
+    errno = 4711;
+    gort__os_alarm_sleep(&alarm_clock);
+    gort__store(&woke_at, gort__os_now(), RELEASE); /* pairs with woken */
+    CHECK_EQ(errno, 4711);
+    return NULL;
+}
+
+static int64_t woken(void)
+{
+    return gort__load(&woke_at, ACQUIRE); /* pairs with sleeps_for_it */
+}
+
+/* Set for never, then for a time that is moved to later and to earlier: it ends the sleep once, not before its time. */
+static void check_alarm(bool by_timerfd)
+{
+    gort__os_alarm_open(&alarm_clock);
+    CHECK_EQ(alarm_clock.fd >= 0, by_timerfd);
+    for (int i = 0; i < 4; i++) {
+        pthread_t thread;
+        gort__store(&woke_at, 0, RELAXED);
+        gort__os_alarm_set(&alarm_clock, INT64_MAX);
+        CHECK_EQ(pthread_create(&thread, NULL, sleeps_for_it, NULL), 0);
+        if (i & 1)
+            usleep(20000); /* so it sleeps already */
+        errno = 4711;
+        int64_t when = gort__os_now() + (i < 2 ? 30 : 60) * MS;
+        gort__os_alarm_set(&alarm_clock, gort__os_now() + 50 * MS);
+        gort__os_alarm_set(&alarm_clock, when);
+        CHECK_EQ(errno, 4711);
+        pthread_join(thread, NULL);
+        CHECK_GE(woken(), when);
+    }
+    gort__os_alarm_set(&alarm_clock, 0); /* one that has passed is as good */
+    gort__os_alarm_sleep(&alarm_clock);
+    gort__os_alarm_set(&alarm_clock, 1); /* and one that nobody has slept for is forgotten */
+    int64_t when = gort__os_now() + 20 * MS;
+    gort__os_alarm_set(&alarm_clock, when);
+    gort__os_alarm_sleep(&alarm_clock);
+    CHECK_GE(gort__os_now(), when);
+    gort__os_alarm_close(&alarm_clock);
+}
+
+TEST(alarm_by_timerfd)
+{
+    check_alarm(true);
+    CHECK_EQ(alarm_clock.fd, -1);
+}
+
+TEST(alarm_by_futex)
+{
+    gort__os_force.no_timerfd = true;
+    check_alarm(false);
+}
+
+/* A hint only: nothing of it is seen but its fds, which go at the end; and without fds it does nothing. */
+TEST(beats_are_forgotten)
+{
+    int fd = dup(0);
+    struct rlimit limit, none;
+    close(fd); /* the next that is free */
+    errno = 4711;
+    for (int i = 0; i < 10; i++)
+        gort__os_beat(gort__os_now() + MS, gort__os_now() + 2 * MS);
+    CHECK_EQ(errno, 4711);
+    gort__os_beat_end();
+    CHECK_EQ(dup(0), fd);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)fd;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    errno = 4711;
+    gort__os_beat(gort__os_now() + MS, gort__os_now() + 2 * MS);
+    CHECK_EQ(errno, 4711);
+    gort__os_beat_end();
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    close(fd);
+}
