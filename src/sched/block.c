@@ -101,7 +101,7 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
 /* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would be dear. */
 static inline bool missed(const struct gort__p *p)
 {
-    return gort__load(&gort__sched.sysmon_deep, RELAXED) &&
+    return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
            (!gort__runq_seems_empty(&p->runq) || gort__load(&gort__sched.queued, RELAXED));
 }
 

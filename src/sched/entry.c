@@ -42,6 +42,8 @@ void gort__attend(struct gort__m *m)
     uint32_t bits;
     while ((bits = gort__load(&m->attention, ACQUIRE) & ~(uint32_t)GORT_ATT_FENCE) !=
            0) { /* pairs with whoever set the bit */
+        gort__check(!GORT_CHECKS ||
+                    !gort__arch_held()); /* else whoever wants that lock could wait for ever */
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {

@@ -4,13 +4,13 @@
  *
  * Why: an M that sleeps runs some 30 us after it was woken, and the wake-up costs 20 to 25 us of CPU time on both sides together:
  * the calls, an interrupt for an idle CPU, the search, going to sleep again. When a crowd of timers readies some goroutines
- * every 200 us that are over after a microsecond each, all of it is for nothing. So an M that has a few for its own P wakes
+ * every 275 us that are over after a microsecond each, all of it is for nothing. So an M that has a few for its own P wakes
  * nobody at first. It looks again at its picks, and wakes another one when there are some left after PATIENCE.
  *
  * It may have no pick to look at: the first of them computes, or is in a call that blocks, or the thread gets no CPU. So sysmon
- * is asked to look at least every 4 ms (later_used), and only while it says that it does (later_watched) may a wake-up wait. It
- * then wakes an M for whatever has waited for long. Without that the crowd waited for the one thread, 10 to 70 ms on a busy
- * machine.
+ * is asked to look at least every 4 ms (later_used), and only while it says that it does (later_watched), or has a guard that
+ * wakes it as soon (rest.c), may a wake-up wait. It then wakes an M for whatever has waited for long. Without that the crowd waited
+ * for the one thread, 10 to 70 ms on a busy machine.
  *
  * What becomes of the rule of idle.c: for each wake-up that is put off, one of two does the publisher's half later, with its
  * fence: the owner of the P at a pick, or sysmon at a look. Between, goroutines may be queued beside an idle P, but only on a
@@ -32,7 +32,7 @@ bool gort__later(struct gort__p *p, uint32_t n)
         return false;
     if (!gort__load(&s->later_used, RELAXED))
         gort__store(&s->later_used, true, RELAXED);
-    if (!gort__load(&s->later_watched, RELAXED))
+    if (!gort__load(&s->later_watched, RELAXED) && !gort__mon_guards())
         return false;
     if (!p->later)
         p->later_rest = p->turn;

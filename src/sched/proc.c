@@ -23,7 +23,8 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
-        gort__sysmon_rouse();
+        if (GORT_UNLIKELY(gort__load(&s->sysmon_state, RELAXED) == GORT_MON_REST))
+            gort__rest_guard_locked();
     }
     return p;
 }
@@ -36,6 +37,11 @@ void gort__p_idle_put_locked(struct gort__p *p)
     p->link = s->idle_ps;
     s->idle_ps = p;
     gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    if (s->idle_count != (uint32_t)s->procs)
+        return;
+    gort__store(&s->idle_times, s->idle_times + 1, RELAXED);
+    if (gort__mon_guards())
+        gort__rest_again_locked();
 }
 
 void gort__p_take(struct gort__m *m, struct gort__p *p)

@@ -458,6 +458,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     gort__os_init();
     gort__lock_init(s->conf.fuzz);
     gort__rough_init();
+    gort__lease_init();
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;

@@ -212,6 +212,16 @@ struct gort__p {
     struct gort__heap timers GORT_ALIGNED_LINE;
 };
 
+/* What sysmon does; rest.c. */
+enum gort__mon {
+    GORT_MON_AWAKE, /* looks, or will at the end of a short tick */
+    GORT_MON_NEAR,  /* GUARD, but poked: will soon */
+    /* Whoever has something for it pokes it in these. */
+    GORT_MON_LONG, /* sleeps for a long tick */
+    GORT_MON_REST, /* sleeps while all Ps are idle */
+    GORT_MON_GUARD /* was not woken for a P that was taken, but will be */
+};
+
 /* Everything that is shared. The line of a field's group says who may touch it. */
 struct gort__sched {
     /* These survive runs. */
@@ -232,12 +242,11 @@ struct gort__sched {
     uint32_t fuzz;                         /* schedule fuzzing is on; atomic, set before the run */
     bool scarce;                           /* there was no memory for a new record; atomic */
     bool sysmon_on;                        /* it has a thread; written by the keeper under lock */
-    uint32_t sysmon_deep;                  /* sysmon sleeps for long: 1, or until it is woken: 2; atomic */
-    uint32_t sysmon_word;                  /* changes when it must look; futex */
+    enum gort__mon sysmon_state;           /* atomic, written under rest.c's lock */
+    uint32_t idle_times;                   /* all Ps became idle; atomic, written under lock */
     uint32_t tsan_end;                     /* goroutines, for TSan only (switch_san.h); atomic */
     bool later_used;    /* wake-ups could wait since sysmon last looked; atomic (later.c) */
     bool later_watched; /* sysmon looks often enough for that; atomic */
-    bool sysmon_hurry;  /* something may be over in microseconds; atomic */
     int procs;          /* maxprocs now; atomic, written while the world is stopped */
 
     /* Waiting for fds and timers: duty.c. */
@@ -483,17 +492,29 @@ void gort__sysmon_stop(void);
 /* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
  * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */
 bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since_last);
-void gort__sysmon_poke_slow(bool hurry);
+
+/* --- rest.c: how sysmon sleeps ------------------------------------------------------------------ */
+void gort__sysmon_poke_slow(void);
 static inline void gort__sysmon_poke(void) /* there may be something for it to do soon */
 {
-    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_deep, RELAXED)))
-        gort__sysmon_poke_slow(true);
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG))
+        gort__sysmon_poke_slow();
 }
-static inline void gort__sysmon_rouse(void) /* not all Ps are idle any more */
+static inline bool gort__mon_guards(void)
 {
-    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_deep, RELAXED) == 2))
-        gort__sysmon_poke_slow(false);
+    enum gort__mon mon = gort__load(&gort__sched.sysmon_state, RELAXED);
+    return mon == GORT_MON_GUARD || mon == GORT_MON_NEAR;
 }
+void gort__rest_guard_locked(void); /* a P is taken while it rests */
+void gort__rest_again_locked(void); /* all Ps are idle, and it has a guard */
+/* For sysmon alone. Open, then quit by another thread, which wakes it for good, and close when it has ended. */
+void gort__rest_open(void);
+void gort__rest_quit(void);
+void gort__rest_close(void);
+bool gort__rest_if_idle(int64_t now); /* there is nothing to look at: sleeps without an alarm next */
+void gort__rest_until(int64_t now, int64_t until,
+                      bool is_long); /* else; long: whoever has something for it must poke */
+bool gort__rest_sleep(void);         /* true: it was poked */
 
 /* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
 int gort__netpoll_open(void); /* 0 or -errno */
@@ -514,6 +535,11 @@ void gort__duty_notice(struct gort__m *m,
 
 /* --- rough.c: roughly the time ------------------------------------------------------------------ */
 void gort__rough_init(void); /* while no run is on */
+
+/* --- lease.c: the time without asking ------------------------------------------------------------ */
+void gort__lease_init(void);          /* while no run is on */
+void gort__lease_extend(int64_t now); /* by somebody who does so again soon, or closes it */
+void gort__lease_close(void);
 
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */

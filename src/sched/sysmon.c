@@ -18,9 +18,8 @@
  * while every P is brisk, as in a busy server: each look costs some 25 to 40 us of a CPU on a virtual machine.
  * While no P goes on it also sees to timers and fds, and to timers that are long overdue because whoever was on duty has
  * found something else to do.
- * It sleeps until it is woken when all Ps are idle and were all the time since the last tick: a program that does a
- * little every millisecond would pay more for waking it each time than for what it does.
- * Threads: one; poke by anybody.
+ * While all Ps are idle it does not look at all: rest.c.
+ * Threads: one.
  */
 #include <errno.h>
 
@@ -60,16 +59,6 @@ static struct {
     bool brisk;   /* every P at work has gone through many time slices since the last look */
     int64_t hogs; /* when one was last seen to compute, or to sleep, while one waited that had run before */
 } mon;
-
-void gort__sysmon_poke_slow(bool hurry)
-{
-    struct gort__sched *s = &gort__sched;
-    if (hurry)
-        gort__store(&s->sysmon_hurry, true, RELAXED);
-    gort__store(&s->sysmon_deep, 0, RELAXED);
-    gort__add(&s->sysmon_word, 1, RELEASE); /* pairs with the loop */
-    gort__os_futex_wake(&s->sysmon_word, 1);
-}
 
 /* --- what waits ------------------------------------------------------------------------------- */
 
@@ -292,18 +281,6 @@ void gort__sysmon_stand_in(void)
     see_to_events(gort__os_now(), true);
 }
 
-/* All Ps are idle. Whoever takes one from now on wakes us. */
-static bool all_idle(void)
-{
-    struct gort__sched *s = &gort__sched;
-    gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !(s->world_word & 1);
-    if (idle)
-        gort__store(&s->sysmon_deep, 2, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    return idle;
-}
-
 /* The length of the tick after one in which something was done, or not. */
 static void adapt(bool busy, int64_t most)
 {
@@ -316,21 +293,8 @@ static void adapt(bool busy, int64_t most)
     mon.tick = mon.tick < most ? mon.tick : most;
 }
 
-static void sleep_until(int64_t until, uint32_t seen)
-{
-    struct gort__sched *s = &gort__sched;
-    gort__os_futex_wait(&s->sysmon_word, seen, until);
-    gort__store(&s->sysmon_deep, 0, RELAXED);
-    if (gort__load(&s->sysmon_hurry, RELAXED)) {
-        gort__store(&s->sysmon_hurry, false, RELAXED);
-        adapt(true, TICK_MAX);
-    } else if (until == INT64_MAX) {
-        mon.tick = TICK_WAITING / 2;
-    }
-}
-
 /* One look at everything. */
-static void look_around(uint32_t seen)
+static void look_around(void)
 {
     struct gort__sched *s = &gort__sched;
     bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p, moved = false;
@@ -359,11 +323,15 @@ static void look_around(uint32_t seen)
     if (next < until - grace &&
         !(idle_p && next > now && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
-    if (!moved && all_idle())
-        until = INT64_MAX;
-    else if (mon.tick > TICK_WAITING && waiting != WOKEN) /* else each announced call would make it hurry */
-        gort__store(&s->sysmon_deep, 1, RELAXED);
-    sleep_until(until, seen);
+    bool rests = gort__rest_if_idle(now);
+    if (!rests) /* long, else each announced call would make it hurry */
+        gort__rest_until(now, until, mon.tick > TICK_WAITING && waiting != WOKEN);
+    if (gort__rest_sleep())
+        adapt(true, TICK_MAX);
+    else if (rests)
+        mon.tick = TICK_WAITING / 2;
+    for (int i = 0; rests && i < n; i++)                /* what was seen before is long ago */
+        gort__load(&s->ps[i], ACQUIRE)->watch.m = NULL; /* pairs with proc.c */
 }
 
 static void loop(void *unused)
@@ -373,8 +341,8 @@ static void loop(void *unused)
     mon.m->err = gort__os_errno();
     gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
     gort__os_thread_precise();
-    while (!gort__load(&mon.quit, ACQUIRE))                         /* pairs with gort__sysmon_stop */
-        look_around(gort__load(&gort__sched.sysmon_word, ACQUIRE)); /* pairs with gort__sysmon_poke_slow */
+    while (!gort__load(&mon.quit, ACQUIRE)) /* pairs with gort__sysmon_stop */
+        look_around();
 }
 
 int gort__sysmon_start(void)
@@ -386,8 +354,10 @@ int gort__sysmon_start(void)
     if (!mon.m)
         return -ENOMEM;
     gort__store(&mon.m->inside, 1, RELAXED);
+    gort__rest_open();
     int err = gort__os_thread_start(&mon.thread, loop, NULL, "gort-sysmon");
     if (err) {
+        gort__rest_close();
         gort__m_destroy(mon.m);
         return err;
     }
@@ -402,8 +372,9 @@ void gort__sysmon_stop(void)
     if (!gort__sched.sysmon_on)
         return;
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
-    gort__sysmon_poke_slow(true);
+    gort__rest_quit();
     gort__os_thread_join(mon.thread);
+    gort__rest_close();
     gort__store(&gort__sched.later_watched, false, RELAXED);
     gort__m_destroy(mon.m);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);

@@ -256,6 +256,24 @@ static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
 int64_t gort__rough_now(struct gort__m *m);
 
+/* A time that has not come yet, 30 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
+ * least `least`, whose fn asks for gort__lease_slip when the time has come, and waits for so long in addition. See lease.c. */
+extern struct gort__lease {
+    int64_t end;   /* atomic */
+    int64_t least; /* ns; changed by tests only */
+} gort__lease GORT_HIDDEN GORT_ALIGNED_LINE;
+#define GORT_LEASE_LOG2 20
+#define GORT_LEASE_MOST (INT64_C(1) << 50) /* ns, 13 days; lease.c counts on it */
+static inline bool gort__lease_fits(int64_t ns)
+{
+    return (uint64_t)ns - (uint64_t)gort__lease.least <= (uint64_t)GORT_LEASE_MOST;
+}
+static inline uint32_t gort__lease_of(int64_t end)
+{
+    return (uint32_t)(end >> GORT_LEASE_LOG2); /* 0, once in 50 days: take another clock */
+}
+int64_t gort__lease_slip(uint32_t lease); /* ns */
+
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
 void gort__duty_notice_fd(struct gort__m *m);
 

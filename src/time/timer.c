@@ -13,8 +13,8 @@
  * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time it was
  * fired for is not, or not yet, the current setting's.
  * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) turn
- * changes with every stop and reset; (3) the record lives as long as it has references: its owner's, one while it is
- * set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
+ * changes with every stop and reset, unless it only moves a PENDING one to later; (3) the record lives as long as it has
+ * references: its owner's, one while it is set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
  * Threads: any; fire by whoever sees to due timers.
  */
 #include <errno.h>
@@ -39,6 +39,7 @@ struct gort_timer {
     int64_t period;
     uint64_t run;   /* in which it was started */
     uint32_t calls; /* that are running now */
+    uint32_t lease; /* that when was taken from; 0: from a clock */
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
@@ -48,9 +49,9 @@ struct gort_timer {
 
 _Static_assert(sizeof(struct gort_timer) <= GORT_SPARE, "see gort_timer_new");
 
-static void lock(gort_timer *t)
+/* The lock was taken: is what it guards of this run? */
+static GORT_ALWAYS_INLINE void locked(gort_timer *t)
 {
-    gort__lock_take(&t->lock, GORT_RANK_SYNC);
     if (GORT_UNLIKELY(t->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
         t->run = gort__load(&gort__sched.run, RELAXED);
         t->state = IDLE;
@@ -59,7 +60,13 @@ static void lock(gort_timer *t)
     }
 }
 
-static void unlock(gort_timer *t)
+static GORT_ALWAYS_INLINE void lock(gort_timer *t)
+{
+    gort__lock_take(&t->lock, GORT_RANK_SYNC);
+    locked(t);
+}
+
+static GORT_ALWAYS_INLINE void unlock(gort_timer *t)
 {
     gort__lock_drop(&t->lock, GORT_RANK_SYNC);
 }
@@ -80,10 +87,13 @@ static void unlock_and_drop(gort_timer *t)
         gort__spare_free(NULL, t);
 }
 
-/* When a timer for so long is due. Most are time-outs that are not reached: see rough.c. m NULL: no run is on. */
-static int64_t due_in(struct gort__m *m, int64_t ns)
+/* When a timer for so long is due. Most are time-outs that are not reached: see rough.c, lease.c. m NULL: no run is on. */
+static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns, uint32_t *lease)
 {
-    int64_t when;
+    int64_t when, end = gort__load(&gort__lease.end, RELAXED);
+    *lease = gort__lease_fits(ns) && m ? gort__lease_of(end) : 0;
+    if (*lease)
+        return end + ns;
     if (!m || ns < LONG)
         return gort_in(ns > 0 ? ns : 0);
     return __builtin_add_overflow(gort__rough_now(m), ns, &when) ? GORT_FOREVER : when;
@@ -102,6 +112,7 @@ static void arm_locked(gort_timer *t)
 /* The next time of a periodic one, not before now. */
 static void advance_locked(gort_timer *t)
 {
+    t->lease = 0;
     int64_t now = gort__os_now(), missed = now > t->when ? (now - t->when) / t->period : 0;
     if (__builtin_add_overflow(t->when, (missed + 1) * t->period, &t->when))
         t->when = GORT_FOREVER;
@@ -157,6 +168,17 @@ static void call(gort_timer *t, uintptr_t turn)
         t->fn(t->arg);
 }
 
+/* The time has come, or so it seems: when is right from now on. */
+static void settle_locked(gort_timer *t)
+{
+    int64_t when;
+    if (t->lease && gort__os_now() >= t->when) {
+        bool never = __builtin_add_overflow(t->when, gort__lease_slip(t->lease), &when);
+        gort__store(&t->when, never ? GORT_FOREVER : when, RELAXED);
+        t->lease = 0;
+    }
+}
+
 /* The time has come. */
 static void fire(void *arg)
 {
@@ -166,6 +188,7 @@ static void fire(void *arg)
         uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = t->turn, [ARG_BEGUN] = 0};
         if (gort__timer_cancel(&t->heap)) /* it was set anew just now */
             refer(t, -1);
+        settle_locked(t);
         if (gort__os_now() < t->when) { /* set anew, or moved */
             arm_locked(t);
         } else if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
@@ -210,7 +233,7 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     if (t) {
         init(t, fn, arg);
         t->period = period > 0 ? period : 0;
-        t->when = due_in(m, first);
+        t->when = due_in(m, first, &t->lease);
         if (m) /* it may fire at once, but nobody else has it so far: the heap's lock orders what was written */
             arm_locked(t);
     }
@@ -244,14 +267,19 @@ bool gort_timer_stop(gort_timer *t)
     return active;
 }
 
-bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
+/* Any reset. m not NULL: the caller is inside on it, and has the timer's lock. It must not enter again: it could be stopped there. */
+static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period, struct gort__m *m)
 {
-    if (!t)
-        gort__fatal("gort_timer_reset: NULL timer");
-    struct gort__m *m = gort__enter();
-    int64_t when = due_in(m, first);
-    lock(t);
+    bool has_lock = m != NULL;
+    if (!has_lock)
+        m = gort__enter();
+    uint32_t lease;
+    int64_t when = due_in(m, first, &lease);
+    if (!has_lock)
+        gort__lock_take(&t->lock, GORT_RANK_SYNC);
+    locked(t);
     t->period = period > 0 ? period : 0;
+    t->lease = lease;
     bool active = t->state != IDLE;
     if (t->state == PENDING && m && when >= t->when) {
         gort__store(&t->when, when, RELAXED); /* the heap, or fire, sees it in time */
@@ -265,6 +293,47 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
     if (m)
         gort__leave(m);
     return active;
+}
+
+/* What the two calls below leave to do. */
+static GORT_NOINLINE bool dropped_and_leave(struct gort__m *m, gort_timer *t)
+{
+    gort__lock_dropped(&t->lock);
+    gort__leave(m);
+    return true;
+}
+
+static GORT_NOINLINE bool leave_slowly(struct gort__m *m)
+{
+    gort__leave_slow(m);
+    return true;
+}
+
+/*
+ * Time-outs are moved to later again and again, with all their memory in no cache. Waiting for that is most of the time, and the processor
+ * can do so for some of them at once, as many as it can look ahead: so the common case has few instructions and no call.
+ */
+bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
+{
+    if (!t)
+        gort__fatal("gort_timer_reset: NULL timer");
+    struct gort__m *m = gort__enter_at_once();
+    int64_t end = gort__load(&gort__lease.end, RELAXED), when;
+    uint32_t lease = gort__lease_of(end);
+    if (GORT_UNLIKELY(!gort__lease_fits(first) || !m || !lease || !gort__lock_try(&t->lock, GORT_RANK_SYNC)))
+        return reset(t, first, period, NULL);
+    when = end + first;
+    if (GORT_UNLIKELY(t->state != PENDING || when < t->when ||
+                      t->run != gort__load(&gort__sched.run, RELAXED)))
+        return reset(t, first, period, m);
+    t->period = period > 0 ? period : 0;
+    t->lease = lease;
+    gort__store(&t->when, when, RELAXED); /* as in reset */
+    if (GORT_UNLIKELY(gort__lock_free(&t->lock, GORT_RANK_SYNC)))
+        return dropped_and_leave(m, t);
+    if (GORT_UNLIKELY(gort__leave_looks(m)))
+        return leave_slowly(m);
+    return true;
 }
 
 int gort_timer_stop_wait(gort_timer *t)

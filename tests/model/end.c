@@ -37,6 +37,7 @@
 #pragma weak gort__overflow_end
 #pragma weak gort__overflow_init
 #pragma weak gort__poll_close
+#pragma weak gort__lease_init
 #pragma weak gort__rough_init
 #pragma weak gort__slab_carve
 #pragma weak gort__slab_destroy

@@ -25,6 +25,8 @@
 #pragma weak gort__preempt_ask
 #pragma weak gort__preempt_thread
 #pragma weak gort__preempt_thread_end
+#pragma weak gort__rest_again_locked
+#pragma weak gort__rest_guard_locked
 #pragma weak gort__sysmon_poke_slow
 #pragma weak gort__estate_free
 #pragma weak gort__fuzz_point

@@ -48,8 +48,17 @@ static void *home_get(void);
 #pragma weak gort__os_vm_guard
 #pragma weak gort__poll_kick
 #pragma weak gort__queue_put_and_wake
+#pragma weak gort__rest_again_locked
+#pragma weak gort__rest_close
+#pragma weak gort__rest_guard_locked
+#pragma weak gort__rest_if_idle
+#pragma weak gort__rest_open
+#pragma weak gort__rest_quit
+#pragma weak gort__rest_sleep
+#pragma weak gort__rest_until
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
+#pragma weak gort__sysmon_poke_slow
 #pragma weak gort__timer_heap_init
 
 #include "os/linux/barrier.c"

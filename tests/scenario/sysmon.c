@@ -8,7 +8,17 @@
 #include <poll.h>
 #include <sys/resource.h>
 
+#include "os/force.h"
+
 #include "waiting.h"
+
+static atomic_bool stop;
+
+static void stops_it(void *unused)
+{
+    (void)unused;
+    atomic_store(&stop, true);
+}
 
 /* How often the monitor went to sleep so far. */
 static long sleeps_of_the_monitor(void)
@@ -64,9 +74,40 @@ TEST_GO(it_sleeps_while_all_do, .procs = "1,2")
     } while (before < 0 || sleeps >= 20);
 }
 
+/* Nor does one that does a little now and then: what is over in no time needs no monitor. */
+TEST_GO(it_is_not_woken_for_a_little, .procs = "1,2,4")
+{
+    enum { TIMES = 50 };
+    if (test_under_emulator() || test_under_valgrind() || test_under_sanitizer())
+        SKIP("a little takes longer here");
+    if (gort__os_force.no_timerfd)
+        SKIP("without a timerfd it is woken to be told when to wake");
+    long before, sleeps;
+    int64_t until = soon();
+    do { /* again if the machine was busy with something else */
+        before = sleeps_of_the_monitor();
+        for (int i = 0; i < TIMES; i++)
+            CHECK_EQ(gort_sleep(5 * GORT_MS), 0);
+        sleeps = sleeps_of_the_monitor() - before;
+        test_log("%ld times", sleeps);
+        CHECK_MSG(gort_now() < until, "%ld times in %d sleeps", sleeps, TIMES);
+    } while (before < 0 || sleeps > TIMES / 5);
+}
+
+/* But it is there when the little becomes more: a goroutine that computes right after all were idle lets others run. */
+TEST_GO(it_guards_who_begins_to_compute, .procs = "1")
+{
+    for (int i = 0; i < 20; i++) {
+        atomic_store(&stop, false);
+        CHECK_EQ(gort_sleep((5 + i % 3) * GORT_MS), 0);
+        CHECK_EQ(gort_go(stops_it, NULL), 0);
+        while (!atomic_load(&stop)) /* without a call */
+            ;
+    }
+}
+
 /* --- many that compute a little and sleep a little ----------------------------------------------------------- */
 
-static atomic_bool stop;
 static atomic_long begun;
 
 static void compute_and_sleep(void *unused)

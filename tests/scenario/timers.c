@@ -11,9 +11,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gort.h>
+
+#include "sched/verbs.h"
 
 #include "test.h"
 
@@ -373,5 +376,128 @@ TEST_GO(a_million_pending_leave_nothing, .timeout = 120)
     if (!test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator())
         CHECK_LT(rss[1], rss[0] + 4096);
     free(t);
+    CHECK_EQ(atomic_load(&calls), 0);
+}
+
+/* --- long ones: they are moved without asking for the time (sched/lease.c), here already from 40 ms on ---------- */
+
+enum { TIME_OUTS = 200, TIME_OUT = 60 /* ms */ };
+
+static struct time_out {
+    gort_timer *t;
+    _Atomic int64_t from; /* when it was last set, or before */
+    _Atomic int64_t came;
+} time_outs[TIME_OUTS];
+
+static void comes(void *arg)
+{
+    struct time_out *o = arg;
+    o->came = gort_now();
+    CHECK_GE(o->came, atomic_load(&o->from) + TIME_OUT * GORT_MS);
+    gort_wg_done(&wg);
+}
+
+static void move(struct time_out *o)
+{
+    int64_t now = gort_now();
+    if (gort_timer_reset(o->t, TIME_OUT * GORT_MS, 0))
+        atomic_store(&o->from, now);
+    else /* it has been called, or is just being so, which comes() may be yet to see: there will be one more */
+        gort_wg_add(&wg, 1);
+}
+
+/* Each is moved some times, with calls, sleeps and long computations in between. */
+static void move_all(void)
+{
+    for (int i = 0; i < TIME_OUTS; i++) {
+        struct time_out *o = &time_outs[i];
+        gort_wg_add(&wg, 1);
+        atomic_store(&o->from, gort_now());
+        o->t = gort_timer_new(TIME_OUT * GORT_MS, 0, comes, o);
+        CHECK(o->t != NULL);
+    }
+    for (int round = 0; round < 20; round++) {
+        for (int i = round % 3; i < TIME_OUTS; i += 3)
+            move(&time_outs[i]);
+        if (round % 4 < 2)
+            CHECK_EQ(gort_sleep(round % 4 * 7 * GORT_MS + 1), 0);
+        else
+            for (int64_t until = gort_now() + round % 4 * GORT_MS; gort_now() < until;)
+                ;
+    }
+}
+
+static void until_all_came(void)
+{
+    int64_t latest = 0;
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    for (int i = 0; i < TIME_OUTS; i++) {
+        int64_t late = time_outs[i].came - time_outs[i].from - TIME_OUT * GORT_MS;
+        latest = late > latest ? late : latest;
+        gort_timer_free(time_outs[i].t);
+    }
+    test_log("at most %ld ms late", (long)(latest / GORT_MS));
+}
+
+TEST_GO(long_ones_are_not_early, .procs = "1,2,4")
+{
+    gort__lease.least = 40 * GORT_MS;
+    move_all();
+    until_all_came();
+}
+
+/* The same when the process is stopped meanwhile, so that nobody extends the lease, for longer than the time-out. */
+TEST_GO(long_ones_and_a_stopped_process, .procs = "1,2")
+{
+    if (test_under_emulator())
+        SKIP("the emulator is stopped as well, and does not go on");
+    gort__lease.least = 40 * GORT_MS;
+    pid_t parent = getpid(), child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        for (int i = 0; i < 4; i++) {
+            usleep(17000);
+            kill(parent, SIGSTOP);
+            usleep(i % 2 ? 20000 : 90000);
+            kill(parent, SIGCONT);
+        }
+        _exit(0);
+    }
+    move_all();
+    until_all_came();
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+}
+
+static gort_timer *wanted; /* by everybody */
+static atomic_bool enough;
+
+static void stop_and_reset(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&enough)) {
+        gort_timer_stop(wanted);
+        gort_timer_reset(wanted, GORT_SEC * 60, 0);
+    }
+    gort_wg_done(&wg);
+}
+
+/* Whoever is stopped in a reset, because its time slice is over or the world is stopped, has no lock that others want. */
+TEST_GO(stopped_in_a_reset, .procs = "1,2")
+{
+    enum { N = 3 };
+    wanted = gort_timer_new(GORT_SEC * 60, 0, count, NULL);
+    CHECK(wanted != NULL);
+    gort_wg_add(&wg, N);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(gort_go(stop_and_reset, NULL), 0);
+    for (int64_t until = gort_now() + GORT_SEC; gort_now() < until;) {
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
+        CHECK_EQ(gort_world_stop(), 0);
+        gort_timer_stop(wanted);
+        gort_world_start();
+    }
+    atomic_store(&enough, true);
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    gort_timer_free(wanted);
     CHECK_EQ(atomic_load(&calls), 0);
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.c - what time it is, for time-outs of half a minute and more: without asking.
+ *
+ * Why: rough.c reads the processor's counter, which takes 10 ns and waits until all that was asked of memory before is there. A server
+ * that moves the time-outs of many connections waits for memory most of the time, and could do so for several of them at once: that
+ * costs 30 to 60 ns a reset. So here the time is taken to be `end`, a time that has not come yet: one load. What is set by it is late by
+ * LEASE at most, a thousandth.
+ *
+ * Somebody must move the end on before it has come. Sysmon does, at each look, and while it rests there is no lease (rest.c).
+ * But it may get no CPU, or the whole process may be stopped, and time-outs set by an end that has passed would be early: the lease has
+ * slipped. That cannot be seen by those who set them, but when it is moved, or closed: so it is noted then by how much, and
+ * whoever fires such a timer asks (gort__lease_slip), and if it has slipped waits for so long in addition. A time-out
+ * counts from the end of a stop of the process then, if it was set just before it.
+ *
+ * Proof that none is early. A reset loads the end E at a time x. If E was moved at a time a (read from the clock after the store), then
+ * x <= a, or the load would have seen the new one, give or take what processors do out of order: MARGIN is a thousand times that. So
+ * E >= x, or E + slip >= a + MARGIN >= x. Who fires it finds E moved and noted, or E is still the end, and it moves and notes it itself.
+ *
+ * A timer has room for 32 bits of an end, in units of a millisecond. No timer is set by a lease for longer than GORT_LEASE_MOST, so that is
+ * enough to tell which it was, and slips are forgotten when none of their timers can be pending. When there are too many, the
+ * smallest neighbours become one, which makes some timers between them late, and none early.
+ * Threads: any.
+ */
+#include "sched/verbs.h"
+
+#define UNIT   (INT64_C(1) << GORT_LEASE_LOG2) /* ns */
+#define MARGIN UNIT
+#define LEASE  INT64_C(30000000) /* ns; sysmon looks every 10 ms at least */
+#define ENOUGH INT64_C(20000000) /* ns left: need not be moved */
+#define SLIPS  64
+
+struct gort__lease gort__lease = {.least = INT64_C(30000000000)};
+
+/* Timers set by leases with ends from `from` to `to` have to wait for so long in addition. */
+struct slip {
+    int64_t from, to, by;
+};
+
+static struct gort__lock far_lock; /* rank GORT_RANK_LEASE; guards the rest, and writing gort__lease.end */
+static struct slip slips[SLIPS];   /* by age; they do not overlap */
+static int slips_n;
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void remove_slip(int at)
+{
+    slips_n--;
+    for (int i = at; i < slips_n; i++)
+        slips[i] = slips[i + 1];
+}
+
+static void join_neighbours(void)
+{
+    int best = 0;
+    for (int i = 1; i + 1 < slips_n; i++)
+        if (larger(slips[i].by, slips[i + 1].by) < larger(slips[best].by, slips[best + 1].by))
+            best = i;
+    slips[best].to = slips[best + 1].to;
+    slips[best].by = larger(slips[best].by, slips[best + 1].by);
+    remove_slip(best + 1);
+}
+
+static void note(int64_t end, int64_t by, int64_t now)
+{
+    while (slips_n && now - slips[0].to > GORT_LEASE_MOST + gort__lease.least + slips[0].by)
+        remove_slip(0);
+    if (slips_n == SLIPS)
+        join_neighbours();
+    slips[slips_n++] = (struct slip){end, end, by};
+}
+
+/* The end is another one from now on; 0: there is none. Called with the lock held. */
+static void change(int64_t end)
+{
+    int64_t old = gort__lease.end;
+    gort__xchg(&gort__lease.end, end,
+               SEQ_CST); /* whoever loads the old one has done so before the clock is read: */
+    gort__arch_fence_after_rmw();
+    int64_t now = gort__os_now();
+    if (old && old < now + MARGIN)
+        note(old, now + MARGIN - old, now);
+}
+
+/* Called with the lock held. */
+static void extend(int64_t now, int64_t enough)
+{
+    if (gort__lease.end - now < enough)
+        change((now + LEASE + UNIT) / UNIT * UNIT);
+}
+
+void gort__lease_extend(int64_t now)
+{
+    gort__lock_take(&far_lock, GORT_RANK_LEASE);
+    extend(now, ENOUGH);
+    gort__lock_drop(&far_lock, GORT_RANK_LEASE);
+}
+
+void gort__lease_close(void)
+{
+    gort__lock_take(&far_lock, GORT_RANK_LEASE);
+    if (gort__lease.end)
+        change(0);
+    gort__lock_drop(&far_lock, GORT_RANK_LEASE);
+}
+
+int64_t gort__lease_slip(uint32_t lease)
+{
+    int64_t by = 0, now = gort__os_now();
+    gort__lock_take(&far_lock, GORT_RANK_LEASE);
+    if (gort__lease.end)
+        extend(now, MARGIN);
+    int64_t newest = (now + LEASE + UNIT) / UNIT; /* no lease is younger: the one whose number this is */
+    int64_t end = (newest - (uint32_t)((uint32_t)newest - lease)) * UNIT;
+    for (int i = 0; i < slips_n; i++)
+        if (end >= slips[i].from && end <= slips[i].to)
+            by = slips[i].by;
+    gort__lock_drop(&far_lock, GORT_RANK_LEASE);
+    return by;
+}
+
+void gort__lease_init(void)
+{
+    gort__store(&gort__lease.end, 0, RELAXED);
+    slips_n = 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rest.c - how sysmon sleeps: until its next look, or for as long as there is nothing to look at.
+ *
+ * Why: a look takes 1 us, but waking a thread for it and going to sleep again 20 to 25. A program that does a little every few
+ * milliseconds would pay as much for being watched as for what it does. So when all Ps are idle sysmon has no alarm: it RESTs. Whoever
+ * takes the first P sets one for it, which wakes nobody and takes 0.3 us (GUARD); who gives back the last P takes it away again.
+ * Sysmon wakes only if somebody was at work all that time, and then looks at its own pace.
+ * The guard is 4 ms ahead, less if a timer is due: an alarm that is earlier than the kernel's own tick costs two settings of the
+ * CPU's timer, some 10 us on a virtual machine (os/linux/beat.c).
+ *
+ *                 <-- the first P is taken --
+ *     GUARD, NEAR                               REST <-- all Ps are idle -- AWAKE <--> AWAKE or LONG, in a tick
+ *          |        -- all are idle again ---->                               ^
+ *          '--------------------- time; REST and LONG: a poke ----------------'
+ *
+ * For a program that is idle for a moment a thousand times a second the guard is not taken away each time, but every PAUSE at
+ * most. If one comes in vain all the same, as those for timers may, it is better off with looks every 10 ms: then sysmon does not REST
+ * as long as all are idle more often than that.
+ * A poke in GUARD only brings it nearer (NEAR): a program with brief announced calls would have it hurry each time.
+ * The price: who was idle, and then computes or blocks without a call of ours, is noticed up to 4 ms later.
+ *
+ * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is AWAKE), and to
+ * REST and GUARD under sched.lock, too, so who holds that and reads neither is sure; (2) REST: all Ps are idle, no goroutine is held and
+ * the world goes on, or somebody who changes that holds sched.lock and has yet to see the state; (3) no other state lasts longer than
+ * its alarm, which is 10 ms away at most; (4) in REST there is no lease of the time (lease.c).
+ * Threads: any; sleep by sysmon alone.
+ */
+#include "sched/verbs.h"
+
+#define GUARD_MAX INT64_C(4000000) /* ns */
+#define GUARD_MIN INT64_C(500000)
+#define PAUSE     INT64_C(2000000)
+
+static struct {
+    struct gort__lock lock; /* rank GORT_RANK_REST; guards the rest and gort__sched.sysmon_state */
+    struct gort__os_alarm alarm;
+    int64_t guard;  /* GUARD: when it comes */
+    int64_t rested; /* when one was last taken away */
+    bool hurry;     /* it was poked for something that may be over in microseconds */
+    bool quit;
+    /* Owned by sysmon. */
+    int64_t looked; /* when it last did, */
+    uint32_t times; /* and how often all Ps had been idle until then */
+    bool guarded;   /* a guard has woken it, */
+    bool vain;      /* and all were idle then, as they often are */
+} rest;
+
+static void lock(void)
+{
+    gort__lock_take(&rest.lock, GORT_RANK_REST);
+}
+
+static void unlock(void)
+{
+    gort__lock_drop(&rest.lock, GORT_RANK_REST);
+}
+
+static enum gort__mon state(void)
+{
+    return gort__load(&gort__sched.sysmon_state, RELAXED);
+}
+
+/* Called with the lock held. */
+static void change(enum gort__mon to, int64_t when)
+{
+    gort__store(&gort__sched.sysmon_state, to, RELAXED);
+    gort__os_alarm_set(&rest.alarm, when);
+}
+
+/* It rests; the time is not known any more without asking. Called with the lock held. */
+static void begin_rest(void)
+{
+    gort__lease_close();
+    change(GORT_MON_REST, INT64_MAX);
+}
+
+void gort__rest_open(void)
+{
+    gort__os_alarm_open(&rest.alarm);
+    rest.rested = rest.looked = 0;
+    rest.times = gort__load(&gort__sched.idle_times, RELAXED);
+    rest.hurry = rest.quit = rest.guarded = rest.vain = false;
+}
+
+void gort__rest_quit(void)
+{
+    lock();
+    rest.quit = true;
+    gort__lease_close();
+    change(GORT_MON_AWAKE, 0);
+    unlock();
+}
+
+void gort__rest_close(void)
+{
+    gort__os_alarm_close(&rest.alarm);
+}
+
+void gort__sysmon_poke_slow(void)
+{
+    lock();
+    if (state() == GORT_MON_GUARD) { /* it may be over before it was worth it */
+        int64_t soon = gort__os_now() + GUARD_MIN;
+        change(GORT_MON_NEAR, soon < rest.guard ? soon : rest.guard);
+    } else if (state() == GORT_MON_LONG || state() == GORT_MON_REST) {
+        rest.hurry = true;
+        change(GORT_MON_AWAKE, 0);
+    }
+    unlock();
+}
+
+/* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was taken for.) */
+static int64_t guard_until(int64_t now)
+{
+    int64_t next = gort__timer_next(), least = now + GUARD_MIN, most = now + GUARD_MAX;
+    if (next <= now || next >= most)
+        return most;
+    return next < least ? least : next;
+}
+
+void gort__rest_guard_locked(void)
+{
+    int64_t now = gort__os_now();
+    lock();
+    if (state() == GORT_MON_REST) {
+        gort__lease_extend(now);
+        rest.guard = guard_until(now);
+        change(GORT_MON_GUARD, rest.guard);
+    }
+    unlock();
+}
+
+static bool all_idle_locked(void)
+{
+    const struct gort__sched *s = &gort__sched;
+    return s->idle_count == (uint32_t)s->procs && !s->held.n && !(s->world_word & 1);
+}
+
+void gort__rest_again_locked(void)
+{
+    if (!all_idle_locked())
+        return;
+    int64_t now = gort__os_now();
+    lock();
+    bool again = gort__mon_guards() && now - rest.rested >= PAUSE;
+    if (again) {
+        rest.rested = now;
+        begin_rest();
+    }
+    unlock();
+    if (again)
+        gort__shrink_stir_locked(); /* as sysmon does when it has seen somebody at work */
+}
+
+bool gort__rest_if_idle(int64_t now)
+{
+    struct gort__sched *s = &gort__sched;
+    uint32_t times = gort__load(&s->idle_times, RELAXED) - rest.times;
+    bool often = times * PAUSE > now - rest.looked;
+    bool busy = gort__load(&s->idle_count, RELAXED) != (uint32_t)gort__load(&s->procs, RELAXED);
+    rest.vain = often && (rest.vain || (rest.guarded && !busy));
+    rest.times += times;
+    rest.looked = now;
+    if (rest.vain || busy)
+        return false;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    lock();
+    bool idle = all_idle_locked() && !rest.quit;
+    if (idle)
+        begin_rest();
+    unlock();
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    return idle;
+}
+
+void gort__rest_until(int64_t now, int64_t until, bool is_long)
+{
+    lock();
+    if (!rest.quit) {
+        gort__lease_extend(now);
+        change(is_long ? GORT_MON_LONG : GORT_MON_AWAKE, until);
+    }
+    unlock();
+}
+
+bool gort__rest_sleep(void)
+{
+    gort__os_alarm_sleep(&rest.alarm);
+    lock();
+    bool hurry = rest.hurry;
+    rest.hurry = false;
+    rest.guarded = gort__mon_guards();
+    gort__store(&gort__sched.sysmon_state, GORT_MON_AWAKE, RELAXED);
+    unlock();
+    return hurry;
+}
