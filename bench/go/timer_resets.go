@@ -10,7 +10,8 @@ import (
 
 const (
 	count = 1000000
-	burst = 100 // one a millisecond
+	burst = 10000
+	pause = 100 * time.Millisecond
 )
 
 var (
@@ -38,7 +39,7 @@ func work(n int) float64 {
 			at = at*1664525 + 1013904223
 			timers[(at>>8)%count].Reset(600 * time.Second)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(pause)
 	}
 	return (cpu() - before) / float64(n)
 }
