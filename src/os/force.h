@@ -15,7 +15,7 @@ struct gort__os_force {
     bool no_pagemap_scan;  /* what is resident is read page by page */
     bool no_membarrier;    /* both halves of the asymmetric fence are full fences */
     bool no_epoll_pwait2;  /* sleeps of the poller through ppoll */
-    bool no_timerfd;       /* alarms by a futex */
+    bool no_timerfd;       /* alarms by a futex, no beats */
     bool no_pidfd;         /* children are waited for in a blocking call */
     bool no_altstack;      /* handlers run on the stack that the signal meets, but for that of faults */
 };

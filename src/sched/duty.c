@@ -27,7 +27,7 @@
  * come back at once, it wakes an M for the duty, if there is an idle P.
  *
  * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
- * more than all else. So the one on duty then wakes at most every CROWD_EVERY: they come up to that much late, never
+ * more than all else. So the one on duty then wakes every CROWD_EVERY, unless it is kicked: they come up to that much late, never
  * early, and a timer that is not in a crowd is not delayed at all. It says BRIEF then instead of a time: whoever goes idle
  * meanwhile sees that timers are due before it wakes, and would kick it each time. No timer can be lost by that, since it
  * sleeps no longer than CROWD_EVERY whatever is set. Nor does it wake another one for the duty: it will be back soon, and if it is not,
@@ -103,13 +103,13 @@ bool gort__duty_take_locked(struct gort__m *m)
     return true;
 }
 
-/* In a crowd it wakes at these times only. They follow each other evenly: the kernel is told ahead. */
+/* In a crowd it wakes at these times, for what is due by then. They follow each other evenly: the kernel is told ahead. */
 static int64_t next_beat(void)
 {
     return (gort__os_now() / CROWD_EVERY + 1) * CROWD_EVERY;
 }
 
-/* Tells until when it is going to sleep: the first timer of all; in a crowd, if that is before `earliest`, the beat after it. */
+/* Tells until when it is going to sleep: the first timer of all; in a crowd, if that is before `earliest`, the next beat if it is due by then. */
 static int64_t announce(int64_t earliest)
 {
     for (;;) {

@@ -5,7 +5,7 @@
  * Why: rough.c reads the processor's counter, which takes 10 ns and waits until all that was asked of memory before is there. A server
  * that moves the time-outs of many connections waits for memory most of the time, and could do so for several of them at once: that
  * costs 30 to 60 ns a reset. So here the time is taken to be `end`, a time that has not come yet: one load. What is set by it is late by
- * LEASE at most, a thousandth.
+ * LEASE and UNIT at most, a thousandth.
  *
  * Somebody must move the end on before it has come. Sysmon does, at each look, and while it rests there is no lease (rest.c).
  * But it may get no CPU, or the whole process may be stopped, and time-outs set by an end that has passed would be early: the lease has
@@ -80,8 +80,10 @@ static void change(int64_t end)
     gort__xchg(&gort__lease.end, end,
                SEQ_CST); /* whoever loads the old one has done so before the clock is read: */
     gort__arch_fence_after_rmw();
+    if (!old)
+        return;
     int64_t now = gort__os_now();
-    if (old && old < now + MARGIN)
+    if (old < now + MARGIN)
         note(old, now + MARGIN - old, now);
 }
 
@@ -92,10 +94,10 @@ static void extend(int64_t now, int64_t enough)
         change((now + LEASE + UNIT) / UNIT * UNIT);
 }
 
-void gort__lease_extend(int64_t now)
+void gort__lease_extend(void)
 {
     gort__lock_take(&far_lock, GORT_RANK_LEASE);
-    extend(now, ENOUGH);
+    extend(gort__os_now(), ENOUGH); /* sysmon's own time may be old when it has seen to many timers */
     gort__lock_drop(&far_lock, GORT_RANK_LEASE);
 }
 

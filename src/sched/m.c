@@ -210,12 +210,12 @@ static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
     struct gort__sched *s = &gort__sched;
     if (spinning)
         gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+    s->starved = true; /* so sysmon sees to timers meanwhile, and does not rest although all Ps are idle */
     struct gort__m *bound = s->ended ? NULL : gort__grant_bound_locked(p);
     if (!bound) {
         gort__p_empty_locked(p);
         gort__p_idle_put_locked(p);
     }
-    s->starved = true;
     gort__keeper_wake_locked();
     return bound;
 }

@@ -16,13 +16,14 @@
  *
  * For a program that is idle for a moment a thousand times a second the guard is not taken away each time, but every PAUSE at
  * most. If one comes in vain all the same, as those for timers may, it is better off with looks every 10 ms: then sysmon does not REST
- * as long as all are idle more often than that.
+ * as long as all become idle more often than every PAUSE.
  * A poke in GUARD only brings it nearer (NEAR): a program with brief announced calls would have it hurry each time.
  * The price: who was idle, and then computes or blocks without a call of ours, is noticed up to 4 ms later.
  *
  * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is AWAKE), and to
- * REST and GUARD under sched.lock, too, so who holds that and reads neither is sure; (2) REST: all Ps are idle, no goroutine is held and
- * the world goes on, or somebody who changes that holds sched.lock and has yet to see the state; (3) no other state lasts longer than
+ * REST and GUARD under sched.lock, too, so who holds that and reads neither is sure; (2) REST: all Ps are idle, and memory is not short
+ * (then nobody else comes for timers), or somebody who changes that holds sched.lock and has yet to see the state; a world that is stopped
+ * meanwhile needs no looks, and takes Ps when it goes on; (3) no other state lasts longer than
  * its alarm, which is 10 ms away at most; (4) in REST there is no lease of the time (lease.c).
  * Threads: any; sleep by sysmon alone.
  */
@@ -124,17 +125,18 @@ void gort__rest_guard_locked(void)
     int64_t now = gort__os_now();
     lock();
     if (state() == GORT_MON_REST) {
-        gort__lease_extend(now);
+        gort__lease_extend();
         rest.guard = guard_until(now);
         change(GORT_MON_GUARD, rest.guard);
     }
     unlock();
 }
 
+/* Nobody is at work, and if there is something to do somebody comes for it. */
 static bool all_idle_locked(void)
 {
     const struct gort__sched *s = &gort__sched;
-    return s->idle_count == (uint32_t)s->procs && !s->held.n && !(s->world_word & 1);
+    return s->idle_count == (uint32_t)s->procs && !s->held.n && !s->starved && !(s->world_word & 1);
 }
 
 void gort__rest_again_locked(void)
@@ -174,11 +176,11 @@ bool gort__rest_if_idle(int64_t now)
     return idle;
 }
 
-void gort__rest_until(int64_t now, int64_t until, bool is_long)
+void gort__rest_until(int64_t until, bool is_long)
 {
     lock();
     if (!rest.quit) {
-        gort__lease_extend(now);
+        gort__lease_extend();
         change(is_long ? GORT_MON_LONG : GORT_MON_AWAKE, until);
     }
     unlock();

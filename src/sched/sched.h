@@ -512,9 +512,8 @@ void gort__rest_open(void);
 void gort__rest_quit(void);
 void gort__rest_close(void);
 bool gort__rest_if_idle(int64_t now); /* there is nothing to look at: sleeps without an alarm next */
-void gort__rest_until(int64_t now, int64_t until,
-                      bool is_long); /* else; long: whoever has something for it must poke */
-bool gort__rest_sleep(void);         /* true: it was poked */
+void gort__rest_until(int64_t until, bool is_long); /* else; long: whoever has something for it must poke */
+bool gort__rest_sleep(void);                        /* true: it was poked */
 
 /* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
 int gort__netpoll_open(void); /* 0 or -errno */
@@ -537,8 +536,8 @@ void gort__duty_notice(struct gort__m *m,
 void gort__rough_init(void); /* while no run is on */
 
 /* --- lease.c: the time without asking ------------------------------------------------------------ */
-void gort__lease_init(void);          /* while no run is on */
-void gort__lease_extend(int64_t now); /* by somebody who does so again soon, or closes it */
+void gort__lease_init(void);   /* while no run is on */
+void gort__lease_extend(void); /* by somebody who does so again soon, or closes it */
 void gort__lease_close(void);
 
 /* --- m.c: threads ----------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
  * while every P is brisk, as in a busy server: each look costs some 25 to 40 us of a CPU on a virtual machine.
  * While no P goes on it also sees to timers and fds, and to timers that are long overdue because whoever was on duty has
  * found something else to do.
- * While all Ps are idle it does not look at all: rest.c.
+ * While all Ps are idle it need not look: rest.c.
  * Threads: one.
  */
 #include <errno.h>
@@ -325,7 +325,7 @@ static void look_around(void)
         until = next + grace > now ? next + grace : now;
     bool rests = gort__rest_if_idle(now);
     if (!rests) /* long, else each announced call would make it hurry */
-        gort__rest_until(now, until, mon.tick > TICK_WAITING && waiting != WOKEN);
+        gort__rest_until(until, mon.tick > TICK_WAITING && waiting != WOKEN);
     if (gort__rest_sleep())
         adapt(true, TICK_MAX);
     else if (rests)

@@ -256,7 +256,7 @@ static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
 int64_t gort__rough_now(struct gort__m *m);
 
-/* A time that has not come yet, 30 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
+/* A time that has not come yet, 31 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
  * least `least`, whose fn asks for gort__lease_slip when the time has come, and waits for so long in addition. See lease.c. */
 extern struct gort__lease {
     int64_t end;   /* atomic */

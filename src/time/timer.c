@@ -49,21 +49,15 @@ struct gort_timer {
 
 _Static_assert(sizeof(struct gort_timer) <= GORT_SPARE, "see gort_timer_new");
 
-/* The lock was taken: is what it guards of this run? */
-static GORT_ALWAYS_INLINE void locked(gort_timer *t)
+static GORT_ALWAYS_INLINE void lock(gort_timer *t)
 {
+    gort__lock_take(&t->lock, GORT_RANK_SYNC);
     if (GORT_UNLIKELY(t->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
         t->run = gort__load(&gort__sched.run, RELAXED);
         t->state = IDLE;
         t->calls = 0;
         gort__store(&t->refs, 1, RELAXED);
     }
-}
-
-static GORT_ALWAYS_INLINE void lock(gort_timer *t)
-{
-    gort__lock_take(&t->lock, GORT_RANK_SYNC);
-    locked(t);
 }
 
 static GORT_ALWAYS_INLINE void unlock(gort_timer *t)
@@ -169,10 +163,10 @@ static void call(gort_timer *t, uintptr_t turn)
 }
 
 /* The time has come, or so it seems: when is right from now on. */
-static void settle_locked(gort_timer *t)
+static void settle_locked(gort_timer *t, int64_t now)
 {
     int64_t when;
-    if (t->lease && gort__os_now() >= t->when) {
+    if (t->lease && now >= t->when) {
         bool never = __builtin_add_overflow(t->when, gort__lease_slip(t->lease), &when);
         gort__store(&t->when, never ? GORT_FOREVER : when, RELAXED);
         t->lease = 0;
@@ -188,8 +182,9 @@ static void fire(void *arg)
         uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = t->turn, [ARG_BEGUN] = 0};
         if (gort__timer_cancel(&t->heap)) /* it was set anew just now */
             refer(t, -1);
-        settle_locked(t);
-        if (gort__os_now() < t->when) { /* set anew, or moved */
+        int64_t now = gort__os_now();
+        settle_locked(t, now);
+        if (now < t->when) { /* set anew, or moved */
             arm_locked(t);
         } else if (t->calls && t->period > 0) { /* the one before still runs: this call is left out */
             advance_locked(t);
@@ -200,7 +195,7 @@ static void fire(void *arg)
             if (gort__go_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
                 /* No memory: try again soon. */
                 refer(t, -1);
-                t->when = gort__os_now() + GORT_MS;
+                t->when = now + GORT_MS;
                 arm_locked(t);
             }
         }
@@ -267,17 +262,13 @@ bool gort_timer_stop(gort_timer *t)
     return active;
 }
 
-/* Any reset. m not NULL: the caller is inside on it, and has the timer's lock. It must not enter again: it could be stopped there. */
-static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period, struct gort__m *m)
+/* Any reset. */
+static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period)
 {
-    bool has_lock = m != NULL;
-    if (!has_lock)
-        m = gort__enter();
+    struct gort__m *m = gort__enter();
     uint32_t lease;
     int64_t when = due_in(m, first, &lease);
-    if (!has_lock)
-        gort__lock_take(&t->lock, GORT_RANK_SYNC);
-    locked(t);
+    lock(t);
     t->period = period > 0 ? period : 0;
     t->lease = lease;
     bool active = t->state != IDLE;
@@ -295,7 +286,13 @@ static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period, st
     return active;
 }
 
-/* What the two calls below leave to do. */
+/* What the call below leaves to do. None of them has the lock when it enters or leaves: it could be stopped there. */
+static GORT_NOINLINE bool unlock_and_reset(gort_timer *t, int64_t first, int64_t period)
+{
+    unlock(t);
+    return reset(t, first, period);
+}
+
 static GORT_NOINLINE bool dropped_and_leave(struct gort__m *m, gort_timer *t)
 {
     gort__lock_dropped(&t->lock);
@@ -321,11 +318,11 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
     int64_t end = gort__load(&gort__lease.end, RELAXED), when;
     uint32_t lease = gort__lease_of(end);
     if (GORT_UNLIKELY(!gort__lease_fits(first) || !m || !lease || !gort__lock_try(&t->lock, GORT_RANK_SYNC)))
-        return reset(t, first, period, NULL);
+        return reset(t, first, period);
     when = end + first;
     if (GORT_UNLIKELY(t->state != PENDING || when < t->when ||
                       t->run != gort__load(&gort__sched.run, RELAXED)))
-        return reset(t, first, period, m);
+        return unlock_and_reset(t, first, period);
     t->period = period > 0 ? period : 0;
     t->lease = lease;
     gort__store(&t->when, when, RELAXED); /* as in reset */

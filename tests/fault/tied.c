@@ -93,6 +93,31 @@ TEST_GO(ends_a_call_without_threads, .env = "GORT_MAXPROCS=1")
     gort_unlock_thread();
 }
 
+/* It waits for a time, and nobody but the monitor can see to it. */
+static void sleep_alone(int kind)
+{
+    CHECK_EQ(gort_sleep(GORT_MS), 0); /* there is room for timers from now on */
+    gort_lock_thread();
+    fault_from(kind, 1);
+    for (int n = 0; n < 5; n++) {
+        int64_t from = gort_now();
+        CHECK_EQ(gort_sleep(20 * GORT_MS), 0);
+        CHECK_GE(gort_now(), from + 20 * GORT_MS);
+    }
+    CHECK_MSG(fault_off(), "no %s was refused", fault_name(kind));
+    gort_unlock_thread();
+}
+
+TEST_GO(sleeps_without_memory, .env = "GORT_MAXPROCS=1", .timeout = 20)
+{
+    sleep_alone(FAULT_MAP);
+}
+
+TEST_GO(sleeps_without_threads, .env = "GORT_MAXPROCS=1", .timeout = 20)
+{
+    sleep_alone(FAULT_THREAD);
+}
+
 /* Others want to run, and cannot; it goes on meanwhile, and they run as soon as they can. */
 static void yield_to_nobody(int kind)
 {

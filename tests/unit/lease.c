@@ -42,7 +42,7 @@ TEST(moved_in_time)
     CHECK_EQ(look().end, 0);
     for (int i = 0; i < 20; i++) {
         int64_t now = gort__os_now();
-        gort__lease_extend(now);
+        gort__lease_extend();
         struct seen s = look();
         if (gort__os_now() - now > 5 * MS)
             continue; /* no CPU */
@@ -63,12 +63,12 @@ TEST(not_moved_in_time)
 {
     for (int i = 0; i < 3; i++) {
         gort__lease_init();
-        gort__lease_extend(gort__os_now());
+        gort__lease_extend();
         wait_until(look().end + 3 * MS);
         struct seen s = look();
         CHECK_GT(s.at, s.end);
         if (i == 1)
-            gort__lease_extend(gort__os_now());
+            gort__lease_extend();
         else if (i == 2)
             gort__lease_close();
         CHECK_GE(s.end + gort__lease_slip(s.lease), s.at);
@@ -84,7 +84,7 @@ TEST(many_slips)
     struct seen seen[N];
     gort__lease_init();
     for (int i = 0; i < N; i++) {
-        gort__lease_extend(gort__os_now());
+        gort__lease_extend();
         wait_until(look().end + i % 5 * MS);
         seen[i] = look();
         gort__lease_close();
@@ -117,7 +117,7 @@ static void *moves(void *unused)
         if (i >> 28 == 0)
             gort__lease_close();
         else
-            gort__lease_extend(gort__os_now());
+            gort__lease_extend();
         usleep(i >> 28 == 1 ? 40000 : i >> 20 & 4095); /* sometimes too long */
     }
     return NULL;

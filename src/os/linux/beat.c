@@ -16,23 +16,34 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/force.h"
 #include "os/os.h"
 
 #define SECOND INT64_C(1000000000)
 
-/* Opened at the first beat, or not at all: who has no fd left then keeps those that become free. */
+/* Opened at the first beat, both or none: who has no fd left then keeps those that become free. */
 static bool opened;
 static struct {
     int fd; /* -1: refused */
     int64_t when;
 } ahead[2];
 
+static int open_one(void)
+{
+    return gort__os_force.no_timerfd
+               ? -1
+               : gort__os_fd_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+}
+
 static void open_both(void)
 {
     opened = true;
-    for (int i = 0; i < 2; i++) {
-        ahead[i].fd = gort__os_fd_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-        ahead[i].when = 0;
+    ahead[0].when = ahead[1].when = 0;
+    ahead[0].fd = open_one();
+    ahead[1].fd = ahead[0].fd < 0 ? -1 : open_one();
+    if (ahead[0].fd >= 0 && ahead[1].fd < 0) {
+        close(ahead[0].fd);
+        ahead[0].fd = -1;
     }
 }
 
@@ -51,7 +62,7 @@ void gort__os_beat(int64_t when, int64_t then)
     int saved = errno;
     if (!opened)
         open_both();
-    if (ahead[0].fd >= 0 && ahead[1].fd >= 0) {
+    if (ahead[0].fd >= 0) {
         set(when);
         set(then);
     }
