@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rest.c - how the real sysmon sleeps (sched/rest.c, with proc.c, lease.c and os/linux/alarm.c): while a P is taken, or memory is short,
+ * or somebody is held, it always has an alarm; a poke is not lost; and it ends when it is told to.
+ * Build: standalone -DGORT_MODEL
+ *
+ * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short one. Others take Ps and give
+ * them back, keep one for ever, find no memory, stop the world, poke, or end it all. In the end, when nobody can make a step, sysmon
+ * sleeps: without an alarm exactly if it says REST, and if there is no lease of the time; else until its alarm, which comes before
+ * the lease ends.
+ * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases `by_futex` alarm.c does
+ * without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE or to the alarm, or, by_futex, to the end of the
+ * sleep. Memory of the lease is quiet: rest.c's lock guards it here, since nobody fires timers (lease.c).
+ * Absent: what sysmon does when it looks, timers that bring the guard nearer, Ms.
+ */
+#include "model/engine/explore.c"
+
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "model/locks.h"
+#include "os/force.h"
+#include "sched/verbs.h"
+
+/* Never reached from here; they only have to link. */
+#pragma weak gort__g_cache_flush
+#pragma weak gort__os_fence_heavy
+#pragma weak gort__os_page
+#pragma weak gort__os_vm_map
+#pragma weak gort__p_empty_locked
+#pragma weak gort__preempt_ask
+#pragma weak gort__stack_cache_flush
+#pragma weak gort__timer_heap_init
+
+/* A mutation: a lock that one thread does not care for. */
+static void take_carefully(struct gort__lock *l, enum gort__rank rank);
+static void drop_carefully(struct gort__lock *l, enum gort__rank rank);
+#define gort__lock_take(l, rank) take_carefully(l, rank)
+#undef gort__lock_drop
+#define gort__lock_drop(l, rank) drop_carefully(l, rank)
+
+/* The kernel's timerfd. */
+static int kernel_set(const struct itimerspec *spec);
+static ssize_t kernel_read(uint64_t *times);
+#define timerfd_create(clock, flags)          3
+#define timerfd_settime(fd, flags, spec, old) kernel_set(spec)
+#define read(fd, to, size)                    kernel_read(to)
+#define close(fd)                             ((void)(fd))
+#include "os/linux/alarm.c"
+#undef read
+#undef close
+
+#define change change_lease /* rest.c has one, too */
+#include "sched/lease.c"
+#undef change
+#include "sched/proc.c"
+#include "sched/rest.c"
+
+#define MS    INT64_C(1000000)
+#define START (1000 * MS)
+#define TICK  (10 * MS)
+#define PS    2
+
+struct gort__sched gort__sched;
+struct gort__os_force gort__os_force;
+static struct gort__m ms[MODEL_THREADS];
+static struct gort__p ps[PS];
+static struct {
+    int64_t now;
+    int64_t due;                /* the kernel's timer: INT64_MAX never. by_futex: until when sysmon sleeps */
+    uint32_t rings;             /* it has come, and was not slept for */
+    uint32_t tick;              /* a word to make steps with */
+    bool asleep;                /* sysmon, from before it sleeps until it has woken */
+    bool quit;                  /* atomic; sysmon is to end, */
+    bool ended;                 /* and has */
+    enum gort__mon poked;       /* what it did when it was poked; AWAKE: it was not */
+    bool seen, hurried;         /* and it has looked since, or was in a hurry once */
+    int careless;               /* this thread, -1: none, */
+    enum gort__rank carelessly; /* takes no lock of this rank */
+} book;                         /* what the threads did; written between steps only */
+
+/* --- what the real code calls ------------------------------------------------------------------ */
+
+int64_t gort__os_now(void)
+{
+    return book.now;
+}
+int64_t gort__timer_next(void)
+{
+    return INT64_MAX;
+}
+bool gort__runq_empty(const struct gort__runq *q)
+{
+    (void)q;
+    return true;
+}
+void gort__shrink_stir_locked(void) {}
+int gort__os_fd_own(int fd)
+{
+    return fd;
+}
+
+static bool cares(enum gort__rank rank)
+{
+    return model_self() < 0 || model_self() != book.careless || rank != book.carelessly;
+}
+static void take_carefully(struct gort__lock *l, enum gort__rank rank)
+{
+    if (cares(rank))
+        (gort__lock_take)(l, rank);
+}
+static void drop_carefully(struct gort__lock *l, enum gort__rank rank)
+{
+    if (cares(rank))
+        model_lock_drop(l);
+}
+
+static void a_moment(void)
+{
+    (void)gort__load(&book.tick, RELAXED);
+}
+
+static void ring_if_due(void)
+{
+    if (book.due <= book.now) {
+        book.due = INT64_MAX;
+        book.rings = 1;
+    }
+}
+static int kernel_set(const struct itimerspec *spec)
+{
+    int64_t when = spec->it_value.tv_sec * SECOND + spec->it_value.tv_nsec;
+    a_moment();
+    book.rings = 0;
+    book.due = when ? when : INT64_MAX;
+    ring_if_due();
+    return 0;
+}
+static ssize_t kernel_read(uint64_t *times)
+{
+    model_await(&book.rings, 1);
+    book.rings = 0;
+    return sizeof *times;
+}
+int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
+{
+    bool timed_out;
+    book.due = deadline;
+    int result = model_futex_wait(word, expected, deadline != INT64_MAX, &timed_out);
+    if (timed_out && book.now < deadline)
+        book.now = deadline;
+    return result;
+}
+void gort__os_futex_wake(uint32_t *word, int count)
+{
+    (void)count;
+    model_futex_wake(word);
+}
+
+/* --- the threads ------------------------------------------------------------------------------- */
+
+/* As look_around and loop do. */
+static void sysmon(void)
+{
+    while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
+        book.seen |= book.poked != GORT_MON_AWAKE;
+        int64_t now = gort__os_now();
+        if (!gort__rest_if_idle(now))
+            gort__rest_until(now + TICK, model_choose(2));
+        book.asleep = true;
+        bool hurry = gort__rest_sleep();
+        MODEL_ASSERT(!hurry || !book.hurried); /* nobody pokes twice */
+        book.hurried |= hurry;
+        book.asleep = false;
+    }
+    book.ended = true;
+}
+/* As gort__sysmon_stop does. */
+static void quits(void)
+{
+    gort__store(&book.quit, true, RELEASE); /* pairs with sysmon */
+    gort__rest_quit();
+}
+
+static void time_passes_once(void)
+{
+    bool to_alarm = model_choose(2);
+    a_moment();
+    book.now = to_alarm && book.due != INT64_MAX ? book.due : book.now + PAUSE;
+    ring_if_due();
+}
+static void time_passes(void)
+{
+    time_passes_once();
+    time_passes_once();
+}
+
+static struct gort__p *get(void)
+{
+    struct gort__m *m = &ms[model_self()];
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__p *p = gort__p_idle_get_locked();
+    if (p)
+        gort__p_take(m, p);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    return p;
+}
+static void put(struct gort__p *p)
+{
+    if (!p)
+        return;
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    int64_t now = gort__os_now();
+    ms[model_self()].p = NULL;
+    gort__store(&p->m, NULL, RELAXED);
+    if (!(gort__sched.world_word & 1)) /* else whoever starts it sees to the P */
+        gort__p_idle_put_locked(p);
+    enum gort__mon mon = gort__sched.sysmon_state; /* the last one takes a guard away, but not too often: */
+    MODEL_ASSERT((mon != GORT_MON_GUARD && mon != GORT_MON_NEAR) || !all_idle_locked() ||
+                 now - rest.rested < PAUSE);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+static void works(void)
+{
+    put(get());
+}
+static void works_twice(void)
+{
+    put(get());
+    put(get());
+}
+static void keeps(void)
+{
+    get();
+}
+static void works_and_keeps(void)
+{
+    put(get());
+    get();
+}
+/* As starve_locked of m.c does. */
+static void finds_no_memory(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__p *p = gort__p_idle_get_locked();
+    if (p) {
+        gort__sched.starved = true;
+        gort__p_idle_put_locked(p);
+    }
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+/* It is preempted, and whoever gets its P gives that back at once. */
+static void is_held(void)
+{
+    struct gort__p *p = get();
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    if (p) {
+        gort__sched.held.n++;
+        gort__p_idle_put_locked(p);
+    }
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+/* As gort__world_stop_now, gort__procs_resize and gort__world_start do. */
+static void stops_the_world(void)
+{
+    struct gort__sched *s = &gort__sched;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->world_word, s->world_word + 1, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    s->idle_ps = NULL;
+    gort__store(&s->idle_count, 0, RELAXED);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    gort__store(&s->world_word, s->world_word + 1, RELEASE);
+    s->idle_ps = NULL;
+    gort__store(&s->idle_count, 0, RELAXED);
+    for (int i = 0; i < s->procs; i++)
+        if (!ps[i].m)
+            gort__p_idle_put_locked(&ps[i]);
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+}
+
+/* From when sysmon is in that state on. */
+static void poke_in(enum gort__mon state)
+{
+    model_await((const uint32_t *)&gort__sched.sysmon_state, state);
+    if (book.asleep) /* else it has woken, and says so in a moment */
+        book.poked = state;
+    gort__sysmon_poke();
+}
+static void pokes_long(void)
+{
+    poke_in(GORT_MON_LONG);
+}
+static void pokes_rest(void)
+{
+    poke_in(GORT_MON_REST);
+}
+static void pokes_guard(void)
+{
+    poke_in(GORT_MON_GUARD);
+}
+
+/* --- setup and oracle -------------------------------------------------------------------------- */
+
+static void start(int procs, bool taken, bool by_futex)
+{
+    struct gort__sched *s = &gort__sched;
+    memset(s, 0, sizeof *s);
+    memset(ms, 0, sizeof ms);
+    memset(ps, 0, sizeof ps);
+    memset(&book, 0, sizeof book);
+    memset(&rest, 0, sizeof rest);
+    book.now = START;
+    book.due = INT64_MAX;
+    book.careless = -1;
+    s->procs = s->p_made = procs;
+    for (int i = 0; i < procs; i++) {
+        s->ps[i] = &ps[i];
+        if (taken && i == 0)
+            gort__p_take(&ms[0], &ps[0]); /* nobody else's: thread 0 is sysmon */
+        else
+            gort__p_idle_put_locked(&ps[i]);
+    }
+    gort__os_force.no_timerfd = by_futex;
+    gort__rest_open();
+    gort__lease_init();
+    far_lock.word = 0;
+    model_memory(s, offsetof(struct gort__sched, ps));
+    model_memory(ms, sizeof ms);
+    for (int i = 0; i < PS; i++)
+        model_memory(&ps[i].m, sizeof ps[i].m + sizeof ps[i].link);
+    model_memory(&book, sizeof book);
+    model_memory(&rest, sizeof rest);
+    model_memory(&gort__lease, sizeof gort__lease);
+    model_memory(&far_lock, sizeof far_lock);
+    model_memory(slips, sizeof slips[0]);
+    model_memory(&slips_n, sizeof slips_n);
+    model_quiet(&gort__lease, sizeof gort__lease);
+    model_quiet(&far_lock, sizeof far_lock);
+    model_quiet(&s->procs, sizeof s->procs);
+    model_quiet(&s->idle_times, sizeof s->idle_times);
+    model_quiet(&s->idle_count, sizeof s->idle_count);
+    model_quiet(ps, sizeof ps);
+}
+static void one_p(void)
+{
+    start(1, false, false);
+}
+static void one_p_by_futex(void)
+{
+    start(1, false, true);
+}
+static void two_ps(void)
+{
+    start(2, false, false);
+}
+static void one_is_taken(void)
+{
+    start(1, true, false);
+}
+static void one_is_taken_by_futex(void)
+{
+    start(1, true, true);
+}
+
+/* It has looked since, or will soon, or somebody had a P meanwhile: when all are idle again there is nothing to look at. */
+static void check_poke(int64_t due)
+{
+    bool soon = state() == GORT_MON_NEAR && due <= book.now + GUARD_MIN;
+    bool over = state() == GORT_MON_REST && gort__sched.idle_times > 1;
+    if (book.poked != GORT_MON_AWAKE && !book.seen && !soon && !over)
+        model_fail("lost poke: it sleeps as if there had been none");
+}
+
+static void is_watched(void)
+{
+    const struct gort__sched *s = &gort__sched;
+    bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !s->starved;
+    MODEL_ASSERT(!rest.lock.word && !s->lock.word && slips_n <= 1);
+    if (book.quit) {
+        if (!book.ended)
+            model_fail("sysmon is to end, and sleeps");
+        MODEL_ASSERT(state() == GORT_MON_AWAKE && !gort__lease.end);
+        return;
+    }
+    MODEL_ASSERT(book.asleep);
+    int64_t due = rest.alarm.fd >= 0 ? book.due : rest.alarm.when;
+    if (due == INT64_MAX && !idle)
+        model_fail("lost guard: somebody is at work, and sysmon has no alarm");
+    if (book.due > due)
+        model_fail("sysmon sleeps past its alarm");
+    MODEL_ASSERT((due == INT64_MAX) == (state() == GORT_MON_REST));
+    MODEL_ASSERT((due == INT64_MAX) == !gort__lease.end);
+    MODEL_ASSERT(due == INT64_MAX || (due <= book.now + TICK && due < gort__lease.end));
+    check_poke(due);
+}
+/* Where no time passes and nobody takes a P, it was the poke that woke it. */
+static void is_hurried(void)
+{
+    is_watched();
+    MODEL_ASSERT(book.hurried || book.poked == GORT_MON_AWAKE);
+}
+
+/* --- cases ------------------------------------------------------------------------------------- */
+
+static const struct model taken = {
+    .setup = one_p, .threads = {sysmon, works_twice, time_passes}, .final = is_watched};
+static const struct model kept = {
+    .setup = one_p, .threads = {sysmon, works_and_keeps, time_passes}, .final = is_watched};
+static const struct model two = {
+    .setup = two_ps, .threads = {sysmon, works, works_and_keeps, time_passes_once}, .final = is_watched};
+static const struct model starved = {
+    .setup = two_ps, .threads = {sysmon, finds_no_memory, works, time_passes}, .final = is_watched};
+static const struct model held = {
+    .setup = two_ps, .threads = {sysmon, is_held, works, time_passes}, .final = is_watched};
+static const struct model stopped = {
+    .setup = two_ps, .threads = {sysmon, stops_the_world, works, time_passes}, .final = is_watched};
+static const struct model poked_long = {
+    .setup = one_is_taken, .threads = {sysmon, pokes_long, time_passes}, .final = is_watched};
+static const struct model poked_rest = {
+    .setup = one_p, .threads = {sysmon, pokes_rest, works, time_passes}, .final = is_watched};
+static const struct model hurried_long = {
+    .setup = one_is_taken, .threads = {sysmon, pokes_long}, .final = is_hurried};
+static const struct model hurried_rest = {
+    .setup = one_p, .threads = {sysmon, pokes_rest}, .final = is_hurried};
+static const struct model poked_guard = {
+    .setup = one_p, .threads = {sysmon, keeps, pokes_guard, time_passes}, .final = is_watched};
+static const struct model ended = {
+    .setup = one_p, .threads = {sysmon, quits, works, time_passes}, .final = is_watched};
+
+static void check(struct model m, const char *name)
+{
+    m.eager = true;
+    model_check_both(m, name, 0, 0);
+}
+
+TEST(ps_come_and_go)
+{
+    check(taken, "a P is taken twice");
+    check(kept, "a P is taken, and kept");
+}
+TEST(two_come_and_go)
+{
+    check(two, "two Ps, and one is kept");
+}
+TEST(memory_is_short)
+{
+    check(starved, "no memory for an M");
+}
+TEST(somebody_is_held)
+{
+    check(held, "held");
+}
+TEST(world_stops)
+{
+    check(stopped, "the world is stopped");
+}
+TEST(pokes)
+{
+    check(hurried_long, "poked in a long tick, no time passes");
+    check(poked_long, "poked in a long tick");
+    check(hurried_rest, "poked while it rests, and nobody works");
+    check(poked_rest, "poked while it rests");
+    check(poked_guard, "poked while it has a guard");
+}
+TEST(ends)
+{
+    check(ended, "told to end");
+}
+/* Time passes there when a sleep ends by itself. */
+static struct model by_futex(struct model m)
+{
+    m.setup = m.setup == one_is_taken ? one_is_taken_by_futex : one_p_by_futex;
+    for (int i = 0; i < MODEL_THREADS; i++)
+        if (m.threads[i] == time_passes)
+            m.threads[i] = NULL;
+    m.timeouts = 1;
+    return m;
+}
+TEST(futex_ps_come_and_go)
+{
+    check(by_futex(taken), "a P is taken twice");
+    check(by_futex(kept), "a P is taken, and kept");
+}
+TEST(futex_pokes)
+{
+    check(by_futex(poked_long), "poked in a long tick");
+    check(by_futex(poked_rest), "poked while it rests");
+    check(by_futex(poked_guard), "poked while it has a guard");
+}
+TEST(futex_ends)
+{
+    check(by_futex(ended), "told to end");
+}
+
+/* --- mutations --------------------------------------------------------------------------------- */
+
+TEST(mutation_no_guard)
+{
+    model_catch_at(&kept, "who takes a P does not see that it rests",
+                   (struct model_mutation){.func = "gort__p_idle_get_locked",
+                                           .op = MODEL_OP_LOAD,
+                                           .kind = MODEL_SKIPPED,
+                                           .word = "&s->sysmon_state"});
+}
+TEST(mutation_guard_stays)
+{
+    model_catch(&taken, "who gives back the last P does not see the guard", "gort__mon_guards", MODEL_OP_LOAD,
+                MODEL_SKIPPED);
+}
+TEST(mutation_alarm_alone)
+{
+    model_catch(&kept, "the alarm changes, but not the state", "change", MODEL_OP_STORE, MODEL_SKIPPED);
+}
+TEST(mutation_drop)
+{
+    struct model m = kept;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "a drop that overtakes the state", "model_lock_drop", MODEL_OP_STORE, MODEL_UNORDERED);
+    m.threads[1] = quits;
+    model_catch(&m, "a drop that overtakes the end", "model_lock_drop", MODEL_OP_STORE, MODEL_UNORDERED);
+}
+TEST(mutation_futex_word)
+{
+    struct model m = by_futex(kept);
+    model_catch(&m, "an earlier alarm does not change the word", "gort__os_alarm_set", MODEL_OP_ADD,
+                MODEL_SKIPPED);
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "the word is there before the alarm", "gort__os_alarm_set", MODEL_OP_ADD,
+                MODEL_UNORDERED);
+}
+TEST(mutation_futex_alarm)
+{
+    struct model m = by_futex(kept);
+    model_catch(&m, "the alarm stays as it was", "gort__os_alarm_set", MODEL_OP_STORE, MODEL_SKIPPED);
+}
+
+/* Not one operation of the real code: a thread does without a lock. */
+static int careless;
+static enum gort__rank carelessly;
+static void (*careful)(void);
+static void set_up_careless(void)
+{
+    careful();
+    book.careless = careless;
+    book.carelessly = carelessly;
+}
+static void catch_careless(struct model m, const char *name, void (*thread)(void), enum gort__rank rank)
+{
+    careful = m.setup;
+    carelessly = rank;
+    for (careless = 0; m.threads[careless] != thread; careless++) {
+    }
+    m.setup = set_up_careless;
+    CHECK_MSG(timed(&m, name, false).failed, "%s: the mutation was not noticed", name);
+}
+TEST(mutation_rests_without_sched_lock)
+{
+    catch_careless(kept, "a P is taken when it has seen that all are idle", sysmon, GORT_RANK_SCHED);
+}
+TEST(mutation_sysmon_without_lock)
+{
+    catch_careless(ended, "sysmon sleeps without the lock", sysmon, GORT_RANK_REST);
+}
+TEST(mutation_guard_without_lock)
+{
+    catch_careless(poked_rest, "the guard is set without the lock", works, GORT_RANK_REST);
+}
+TEST(mutation_poke_without_lock)
+{
+    catch_careless(poked_rest, "a poke without the lock", pokes_rest, GORT_RANK_REST);
+}
+TEST(mutation_end_without_lock)
+{
+    catch_careless(ended, "told to end without the lock", quits, GORT_RANK_REST);
+}
