@@ -20,6 +20,7 @@
  * A timer has room for 32 bits of an end, in units of a millisecond. No timer is set by a lease for longer than GORT_LEASE_MOST, so that is
  * enough to tell which it was, and slips are forgotten when none of their timers can be pending. When there are too many, the
  * smallest neighbours become one, which makes some timers between them late, and none early.
+ * tests/model/lease.c explores moving, closing, setting and firing.
  * Threads: any.
  */
 #include "sched/verbs.h"

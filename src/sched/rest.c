@@ -18,6 +18,7 @@
  * most. If one comes in vain all the same, as those for timers may, it is better off with looks every 10 ms: then sysmon does not REST
  * as long as all become idle more often than every PAUSE.
  * A poke in GUARD only brings it nearer (NEAR): a program with brief announced calls would have it hurry each time.
+ * And it is forgotten if all Ps are idle before that: so who pokes for something that outlasts this must wake an M as well.
  * The price: who was idle, and then computes or blocks without a call of ours, is noticed up to 4 ms later.
  *
  * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is AWAKE), and to
@@ -25,6 +26,7 @@
  * (then nobody else comes for timers), or somebody who changes that holds sched.lock and has yet to see the state; a world that is stopped
  * meanwhile needs no looks, and takes Ps when it goes on; (3) no other state lasts longer than
  * its alarm, which is 10 ms away at most; (4) in REST there is no lease of the time (lease.c).
+ * tests/model/rest.c explores them, and that no guard and no poke is lost.
  * Threads: any; sleep by sysmon alone.
  */
 #include "sched/verbs.h"
