@@ -11,7 +11,6 @@
  */
 #include "mem/alloc.h"
 
-#include "mem/slab.h"
 #include "os/os.h"
 
 #define LOG2_MIN 6
@@ -22,6 +21,8 @@ static struct gort__slab slabs[LOG2_MAX + 1] = {
     [10] = {.object = 1024},  [11] = {.object = 2048},  [12] = {.object = 4096}, [13] = {.object = 8192},
     [14] = {.object = 16384}, [15] = {.object = 32768},
 };
+
+static struct gort__slab split = {.object = GORT_SPLIT_HOT, .cold = GORT_SPLIT_COLD};
 
 struct large {
     struct large *next, **at;
@@ -94,10 +95,21 @@ void gort__alloc_free(void *object, size_t size)
         put_large(object, size);
 }
 
+void *gort__alloc_split(void)
+{
+    return gort__slab_get(&split);
+}
+
+void gort__alloc_free_split(void *hot)
+{
+    gort__slab_put(&split, hot);
+}
+
 void gort__alloc_each(gort__alloc_visit visit, void *arg)
 {
     for (int log2 = LOG2_MIN; log2 <= LOG2_MAX; log2++)
         gort__slab_each(&slabs[log2], visit, arg);
+    gort__slab_each(&split, visit, arg);
     gort__lock_take(&large_lock, GORT_RANK_SLAB);
     for (struct large *l = larges; l; l = l->next)
         visit(l->base, l, arg);

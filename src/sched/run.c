@@ -409,7 +409,7 @@ static void teardown(struct gort__m *former)
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++) {
         if (s->ps[i]->object)
-            gort__alloc_free(s->ps[i]->object, GORT_SPARE);
+            gort__alloc_free_split(s->ps[i]->object);
         if (!keep_p(s->ps[i]))
             free_p(s->ps[i]);
     }

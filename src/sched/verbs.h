@@ -118,16 +118,15 @@ static inline bool gort__run_began(const struct gort__m *m)
     __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()
 
 /*
- * As gort__alloc and gort__alloc_free, for objects that are made and freed all the time, of about GORT_SPARE bytes: the last
+ * As gort__alloc_split and gort__alloc_free_split, for objects that are made and freed all the time: the last
  * one that was freed on a P is the next one there, without a lock. Inside; m NULL: no run is on.
  */
-#define GORT_SPARE 256
 static inline void *gort__spare_alloc(struct gort__m *m)
 {
     struct gort__p *p = m ? m->p : NULL;
     void *object = p ? p->object : NULL;
     if (!object)
-        return gort__alloc(GORT_SPARE);
+        return gort__alloc_split();
     p->object = NULL;
     return object;
 }
@@ -137,7 +136,7 @@ static inline void gort__spare_free(struct gort__m *m, void *object)
     if (!GORT_SANITIZED && m && m->p && !m->p->object)
         m->p->object = object;
     else
-        gort__alloc_free(object, GORT_SPARE);
+        gort__alloc_free_split(object);
 }
 
 static inline void *gort__hold_alloc(size_t size)
