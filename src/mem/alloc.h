@@ -15,8 +15,8 @@ void *gort__alloc(size_t size);
 void gort__alloc_free(void *object, size_t size);
 
 /* The same for an object in two halves (slab.h). The first one; the sizes are those that timers have. */
-#define GORT_SPLIT_HOT  32
-#define GORT_SPLIT_COLD 144
+#define GORT_SPLIT_HOT  16
+#define GORT_SPLIT_COLD 176
 void *gort__alloc_split(void);
 void gort__alloc_free_split(void *hot);
 static inline void *gort__alloc_cold(void *hot)

@@ -5,7 +5,7 @@
  * Why: rough.c reads the processor's counter, which takes 10 ns and waits until all that was asked of memory before is there. A server
  * that moves the time-outs of many connections waits for memory most of the time, and could do so for several of them at once: that
  * costs 30 to 60 ns a reset. So here the time is taken to be `end`, a time that has not come yet: one load. What is set by it is late by
- * LEASE and UNIT at most, a thousandth.
+ * LEASE and two UNITs at most, about a thousandth.
  *
  * Somebody must move the end on before it has come. Sysmon does, at each look, and while it rests there is no lease (rest.c).
  * But it may get no CPU, or the whole process may be stopped, and time-outs set by an end that has passed would be early: the lease has
@@ -17,9 +17,10 @@
  * x <= a, or the load would have seen the new one, give or take what processors do out of order: MARGIN is a thousand times that. So
  * E >= x, or E + slip >= a + MARGIN >= x. Who fires it finds E moved and noted, or E is still the end, and it moves and notes it itself.
  *
- * A timer has room for 32 bits of an end, in units of a millisecond. No timer is set by a lease for longer than GORT_LEASE_MOST, so that is
- * enough to tell which it was, and slips are forgotten when none of their timers can be pending. When there are too many, the
- * smallest neighbours become one, which makes some timers between them late, and none early.
+ * Ends are some 4 ms apart, and numbered: the number is what they have in their lowest 22 bits, and so does a time that lies whole units
+ * after one. It comes again after 4.9 hours, but no timer is set by a lease for longer than half of that, and a slip does not count any more
+ * when it makes no timer due in the future. (A process that was stopped for hours may be late with timers that are set within the same 4 ms
+ * hours later.) When there are too many slips, the smallest neighbours become one, which makes some timers between them late, and none early.
  * tests/model/lease.c explores moving, closing, setting and firing.
  * Threads: any.
  */
@@ -65,9 +66,15 @@ static void join_neighbours(void)
     remove_slip(best + 1);
 }
 
+/* None of the timers set by these leases is due in the future any more. */
+static bool slip_is_over(const struct slip *s, int64_t now)
+{
+    return now - s->to > GORT_LEASE_MOST + gort__lease.least + s->by;
+}
+
 static void note(int64_t end, int64_t by, int64_t now)
 {
-    while (slips_n && now - slips[0].to > GORT_LEASE_MOST + gort__lease.least + slips[0].by)
+    while (slips_n && slip_is_over(&slips[0], now))
         remove_slip(0);
     if (slips_n == SLIPS)
         join_neighbours();
@@ -88,11 +95,20 @@ static void change(int64_t end)
         note(old, now + MARGIN - old, now);
 }
 
+/* The first end of a lease that is not before a time. */
+static int64_t end_after(int64_t time)
+{
+    int64_t unit = (time + UNIT - 1) >> GORT_LEASE_LOG2;
+    if (!gort__lease_of(unit)) /* the number of none */
+        unit++;
+    return unit << GORT_LEASE_LOG2 | gort__lease_of(unit);
+}
+
 /* Called with the lock held. */
 static void extend(int64_t now, int64_t enough)
 {
     if (gort__lease.end - now < enough)
-        change((now + LEASE + UNIT) / UNIT * UNIT);
+        change(end_after(now + LEASE));
 }
 
 void gort__lease_extend(void)
@@ -110,17 +126,22 @@ void gort__lease_close(void)
     gort__lock_drop(&far_lock, GORT_RANK_LEASE);
 }
 
+/* One of the leases that have slipped has that number. */
+static bool has_number(const struct slip *s, uint32_t lease)
+{
+    uint32_t before_last = gort__lease_of(gort__lease_of(s->to) - (int64_t)lease);
+    return before_last <= (uint64_t)((s->to >> GORT_LEASE_LOG2) - (s->from >> GORT_LEASE_LOG2));
+}
+
 int64_t gort__lease_slip(uint32_t lease)
 {
     int64_t by = 0, now = gort__os_now();
     gort__lock_take(&far_lock, GORT_RANK_LEASE);
     if (gort__lease.end)
         extend(now, MARGIN);
-    int64_t newest = (now + LEASE + UNIT) / UNIT; /* no lease is younger: the one whose number this is */
-    int64_t end = (newest - (uint32_t)((uint32_t)newest - lease)) * UNIT;
     for (int i = 0; i < slips_n; i++)
-        if (end >= slips[i].from && end <= slips[i].to)
-            by = slips[i].by;
+        if (has_number(&slips[i], lease) && !slip_is_over(&slips[i], now))
+            by = larger(by, slips[i].by);
     gort__lock_drop(&far_lock, GORT_RANK_LEASE);
     return by;
 }
@@ -128,5 +149,6 @@ int64_t gort__lease_slip(uint32_t lease)
 void gort__lease_init(void)
 {
     gort__store(&gort__lease.end, 0, RELAXED);
+    gort__store(&gort__lease.run_tag, (gort__lease.run_tag + 2) | 1, RELAXED);
     slips_n = 0;
 }

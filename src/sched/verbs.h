@@ -255,21 +255,25 @@ static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
 int64_t gort__rough_now(struct gort__m *m);
 
-/* A time that has not come yet, 31 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
+/* A time that has not come yet, 39 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
  * least `least`, whose fn asks for gort__lease_slip when the time has come, and waits for so long in addition. See lease.c. */
 extern struct gort__lease {
     int64_t end;   /* atomic */
     int64_t least; /* ns; changed by tests only */
+    uint32_t
+        run_tag; /* odd, and another one for each run; atomic, changed while there is no lease (time/move.h) */
 } gort__lease GORT_HIDDEN GORT_ALIGNED_LINE;
-#define GORT_LEASE_LOG2 20
-#define GORT_LEASE_MOST (INT64_C(1) << 50) /* ns, 13 days; lease.c counts on it */
+#define GORT_LEASE_LOG2 22
+#define GORT_LEASE_UNIT (INT64_C(1) << GORT_LEASE_LOG2) /* ns, 4 ms */
+#define GORT_LEASE_MOST (INT64_C(1) << 43)              /* ns, 2.4 hours; lease.c counts on it */
 static inline bool gort__lease_fits(int64_t ns)
 {
-    return (uint64_t)ns - (uint64_t)gort__lease.least <= (uint64_t)GORT_LEASE_MOST;
+    return GORT_LIKELY(((uint64_t)ns - (uint64_t)gort__lease.least) / GORT_LEASE_MOST == 0);
 }
+/* The number of the lease with that end, or of whatever lies any number of units after it. 0: there is none. */
 static inline uint32_t gort__lease_of(int64_t end)
 {
-    return (uint32_t)(end >> GORT_LEASE_LOG2); /* 0, once in 50 days: take another clock */
+    return (uint32_t)(end & (GORT_LEASE_UNIT - 1));
 }
 int64_t gort__lease_slip(uint32_t lease); /* ns */
 

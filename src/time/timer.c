@@ -16,9 +16,8 @@
  * changes with every stop and reset, unless it only moves a PENDING one to later; (3) the record lives as long as it has
  * references: its owner's, one while it is set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
  *
- * Time-outs by the million lie in no cache, and what moving one to later costs is the memory that it touches. So that is
- * a record of 32 bytes among others of its kind, and all the rest is somewhere else: a reset of one of a million takes two thirds of
- * the time that it takes with records of 256 bytes, and a timer 80 bytes less.
+ * Time-outs by the million lie in no cache, and what moving one to later costs is the memory that it touches: 16 bytes, which lie among
+ * others of their kind (move.h). All the rest is the other half of a timer, somewhere else.
  * Threads: any; fire by whoever sees to due timers.
  */
 #include <errno.h>
@@ -29,26 +28,31 @@
 #include "mem/alloc.h"
 #include "sched/timer.h"
 #include "sched/wait.h"
+#include "time/move.h"
 
 #define LONG GORT_SEC /* what is at least so long may be a ten-thousandth longer */
 
 enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
-    struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest, and the other half */
-    uint32_t lease;         /* that when was taken from; 0: from a clock */
-    int64_t when;           /* atomic: the heap reads it without the lock */
-    uint64_t run;           /* in which it was started */
-    uint32_t state;
-    bool periodic; /* the other half has a period */
+    struct gort__move move;
 };
 
 /* The other half: what is not needed to move a time-out to later. */
 struct cold {
-    uint32_t refs; /* atomic, written under lock */
+    struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
+    uint32_t refs;          /* atomic, written under lock */
+    uint32_t state;
     uint32_t turn;
     uint32_t calls; /* that are running now */
-    int64_t period; /* valid if it is periodic */
+    uint32_t lease; /* that when was taken from; 0: from a clock */
+    uint32_t shut;  /* what gort__move_shut returned, if settling */
+    bool movable;   /* PENDING: may be open */
+    bool
+        settling; /* PENDING: was shut when its time had come, and is set for a moment later, to see whether it was moved */
+    int64_t when;   /* atomic: the heap reads it without the lock */
+    int64_t period; /* 0: none */
+    uint64_t run;   /* in which it was started */
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
@@ -66,30 +70,33 @@ static GORT_ALWAYS_INLINE struct cold *cold(gort_timer *t)
 
 static GORT_ALWAYS_INLINE void lock(gort_timer *t)
 {
-    gort__lock_take(&t->lock, GORT_RANK_SYNC);
-    if (GORT_UNLIKELY(t->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
-        t->run = gort__load(&gort__sched.run, RELAXED);
-        t->state = IDLE;
-        cold(t)->calls = 0;
-        gort__store(&cold(t)->refs, 1, RELAXED);
+    struct cold *c = cold(t);
+    gort__lock_take(&c->lock, GORT_RANK_SYNC);
+    if (GORT_UNLIKELY(c->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
+        c->run = gort__load(&gort__sched.run, RELAXED);
+        c->state = IDLE;
+        c->calls = 0;
+        c->settling = false;
+        gort__move_close(&t->move);
+        gort__store(&c->refs, 1, RELAXED);
     }
 }
 
 static GORT_ALWAYS_INLINE void unlock(gort_timer *t)
 {
-    gort__lock_drop(&t->lock, GORT_RANK_SYNC);
+    gort__lock_drop(&cold(t)->lock, GORT_RANK_SYNC);
 }
 
 /* Counts references; the lock is held. */
-static void refer(gort_timer *t, int n)
+static void refer(struct cold *c, int n)
 {
-    gort__store(&cold(t)->refs, cold(t)->refs + (uint32_t)n, RELEASE); /* pairs with gort_timer_free */
+    gort__store(&c->refs, c->refs + (uint32_t)n, RELEASE); /* pairs with gort_timer_free */
 }
 
 /* Unlocks and drops the caller's reference. */
 static void unlock_and_drop(gort_timer *t)
 {
-    refer(t, -1);
+    refer(cold(t), -1);
     bool last = cold(t)->refs == 0;
     unlock(t);
     if (last)
@@ -110,22 +117,29 @@ static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns, uint32_t
 
 static void fire(void *arg);
 
-/* Into the heap, for t->when. Called with the lock held, or by the only one who has it. */
-static void arm_locked(gort_timer *t)
+/* Into the heap, for that time. Called with the lock held, or by the only one who has it. */
+static GORT_ALWAYS_INLINE void arm_at(gort_timer *t, struct cold *c, int64_t when)
 {
-    t->state = PENDING;
-    refer(t, 1);
-    gort__timer_set_sure(&cold(t)->heap, &cold(t)->own, t->when, &t->when, fire, t);
+    c->state = PENDING;
+    refer(c, 1);
+    gort__timer_set_sure(&c->heap, &c->own, when, &c->when, fire, t);
+}
+
+/* The same for its own time, and from then on it may be moved. */
+static void arm_locked(gort_timer *t, struct cold *c)
+{
+    arm_at(t, c, c->when);
+    if (c->movable)
+        gort__move_open(&t->move, c->when);
 }
 
 /* The next time of a periodic one, not before now. */
-static void advance_locked(gort_timer *t)
+static void advance_locked(struct cold *c)
 {
-    t->lease = 0;
-    int64_t period = cold(t)->period, now = gort__os_now();
-    int64_t missed = now > t->when ? (now - t->when) / period : 0;
-    if (__builtin_add_overflow(t->when, (missed + 1) * period, &t->when))
-        t->when = GORT_FOREVER;
+    c->lease = 0;
+    int64_t now = gort__os_now(), missed = now > c->when ? (now - c->when) / c->period : 0;
+    if (__builtin_add_overflow(c->when, (missed + 1) * c->period, &c->when))
+        c->when = GORT_FOREVER;
 }
 
 enum { ARG_TIMER, ARG_TURN, ARG_BEGUN }; /* of the goroutine of a call */
@@ -134,14 +148,15 @@ enum { ARG_TIMER, ARG_TURN, ARG_BEGUN }; /* of the goroutine of a call */
 static void end_call(void *arg)
 {
     gort_timer *t = arg;
+    struct cold *c = cold(t);
     struct gort__glist woken = {0};
     struct gort__waiter *w;
     struct gort__m *m = gort__enter();
     if (!m)
         return; /* the run is over, and takes its references along */
     lock(t);
-    if (m->g->arg[ARG_BEGUN] && --cold(t)->calls == 0)
-        while ((w = gort__waitq_take(&cold(t)->waiters)) != NULL) {
+    if (m->g->arg[ARG_BEGUN] && --c->calls == 0)
+        while ((w = gort__waitq_take(&c->waiters)) != NULL) {
             w->result = 0;
             gort__glist_add(&woken, w->g);
         }
@@ -161,31 +176,67 @@ static bool is_call_of(const struct gort__g *g, const gort_timer *t)
 static void call(gort_timer *t, uintptr_t turn)
 {
     struct gort__m *m = gort__enter();
+    struct cold *c = cold(t);
     lock(t);
-    bool wanted = cold(t)->turn == (uint32_t)turn && t->state == STARTED;
+    bool wanted = c->turn == (uint32_t)turn && c->state == STARTED;
     if (wanted) {
-        cold(t)->calls++;
+        c->calls++;
         m->g->arg[ARG_BEGUN] = 1;
-        t->state = IDLE;
-        if (t->periodic) {
-            advance_locked(t);
-            arm_locked(t);
+        c->state = IDLE;
+        if (c->period > 0) {
+            advance_locked(c);
+            arm_locked(t, c);
         }
     }
     unlock(t);
     gort__leave(m);
     if (wanted)
-        cold(t)->fn(cold(t)->arg);
+        c->fn(c->arg);
 }
 
-/* The time has come, or so it seems: when is right from now on. */
-static void settle_locked(gort_timer *t, int64_t now)
+/* Its time has come, or so it seems: whether it was moved is known in a moment. */
+static void shut_locked(gort_timer *t, struct cold *c)
 {
-    int64_t when;
-    if (t->lease && now >= t->when) {
-        bool never = __builtin_add_overflow(t->when, gort__lease_slip(t->lease), &when);
-        gort__store(&t->when, never ? GORT_FOREVER : when, RELAXED);
-        t->lease = 0;
+    c->shut = gort__move_shut(&t->move);
+    c->settling = true;
+    arm_at(t, c, gort__os_now() + GORT_MS);
+}
+
+/* That moment, or the time, has come: when is right from now on. */
+static void settle_locked(gort_timer *t, struct cold *c, int64_t now)
+{
+    int64_t when = c->when;
+    if (c->settling) {
+        gort__move_settle(&t->move, c->shut, &when, &c->lease);
+        c->settling = false;
+    }
+    if (c->lease && now >= when) {
+        if (__builtin_add_overflow(when, gort__lease_slip(c->lease), &when))
+            when = GORT_FOREVER;
+        c->lease = 0;
+    }
+    gort__store(&c->when, when, RELAXED);
+}
+
+static void fire_locked(gort_timer *t, struct cold *c)
+{
+    uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = c->turn, [ARG_BEGUN] = 0};
+    int64_t now = gort__os_now();
+    settle_locked(t, c, now);
+    if (now < c->when) { /* set anew, or moved */
+        arm_locked(t, c);
+    } else if (c->calls && c->period > 0) { /* the one before still runs: this call is left out */
+        advance_locked(c);
+        arm_locked(t, c);
+    } else {
+        c->state = STARTED;
+        refer(c, 1);
+        if (gort__go_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
+            /* No memory: try again soon. */
+            refer(c, -1);
+            c->when = now + GORT_MS;
+            arm_locked(t, c);
+        }
     }
 }
 
@@ -193,28 +244,15 @@ static void settle_locked(gort_timer *t, int64_t now)
 static void fire(void *arg)
 {
     gort_timer *t = arg;
+    struct cold *c = cold(t);
     lock(t);
-    if (t->state == PENDING) { /* else it was stopped just now */
-        uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = cold(t)->turn, [ARG_BEGUN] = 0};
-        if (gort__timer_cancel(&cold(t)->heap)) /* it was set anew just now */
-            refer(t, -1);
-        int64_t now = gort__os_now();
-        settle_locked(t, now);
-        if (now < t->when) { /* set anew, or moved */
-            arm_locked(t);
-        } else if (cold(t)->calls && t->periodic) { /* the one before still runs: this call is left out */
-            advance_locked(t);
-            arm_locked(t);
-        } else {
-            t->state = STARTED;
-            refer(t, 1);
-            if (gort__go_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
-                /* No memory: try again soon. */
-                refer(t, -1);
-                t->when = now + GORT_MS;
-                arm_locked(t);
-            }
-        }
+    if (c->state == PENDING) {            /* else it was stopped just now */
+        if (gort__timer_cancel(&c->heap)) /* it was set anew just now */
+            refer(c, -1);
+        if (gort__move_is_open(&t->move))
+            shut_locked(t, c);
+        else
+            fire_locked(t, c);
     }
     unlock_and_drop(t);
 }
@@ -223,11 +261,13 @@ static void fire(void *arg)
 static void init(gort_timer *t, void (*fn)(void *), void *arg)
 {
     struct cold *c = cold(t);
-    t->lock = (struct gort__lock){0};
-    t->run = gort__load(&gort__sched.run, RELAXED);
-    t->state = IDLE;
+    gort__move_close(&t->move);
+    c->lock = (struct gort__lock){0};
     c->refs = 1;
+    c->state = IDLE;
     c->turn = c->calls = 0;
+    c->settling = false;
+    c->run = gort__load(&gort__sched.run, RELAXED);
     c->fn = fn;
     c->arg = arg;
     c->heap = (struct gort__timer){0};
@@ -235,11 +275,15 @@ static void init(gort_timer *t, void (*fn)(void *), void *arg)
     c->waiters = (struct gort__waitq){0};
 }
 
-static GORT_ALWAYS_INLINE void set_period(gort_timer *t, int64_t period)
+/* What it is set to, from now on. The lock is held, or nobody else has it. */
+static GORT_ALWAYS_INLINE void set_to(gort_timer *t, struct cold *c, int64_t first, int64_t period,
+                                      int64_t when, uint32_t lease)
 {
-    t->periodic = period > 0;
-    if (t->periodic)
-        cold(t)->period = period;
+    c->period = period > 0 ? period : 0;
+    c->movable = period <= 0 && gort__lease_fits(first) && gort__move_possible();
+    c->lease = lease;
+    gort__store(&c->when, when, RELAXED); /* the heap, or fire, sees it in time */
+    gort__move_forget(&t->move);
 }
 
 gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
@@ -250,11 +294,12 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     gort_timer *t = gort__spare_alloc(m);
     gort__unhold(&held);
     if (t) {
+        uint32_t lease;
+        int64_t when = due_in(m, first, &lease);
         init(t, fn, arg);
-        set_period(t, period);
-        t->when = due_in(m, first, &t->lease);
+        set_to(t, cold(t), first, period, when, lease);
         if (m) /* it may fire at once, but nobody else has it so far: the heap's lock orders what was written */
-            arm_locked(t);
+            arm_locked(t, cold(t));
     }
     if (m)
         gort__leave(m);
@@ -263,13 +308,15 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
 
 /* Takes back what has been set and not begun. True: there was something. m NULL: no run is on, or it is just ending, and
  * takes its timers along. */
-static GORT_ALWAYS_INLINE bool cancel_locked(struct gort__m *m, gort_timer *t)
+static GORT_ALWAYS_INLINE bool cancel_locked(struct gort__m *m, gort_timer *t, struct cold *c)
 {
-    bool active = t->state != IDLE;
-    if (t->state == PENDING && m && gort__timer_cancel(&cold(t)->heap))
-        refer(t, -1); /* the owner has one still */
-    t->state = IDLE;
-    cold(t)->turn++;
+    bool active = c->state != IDLE;
+    if (c->state == PENDING && m && gort__timer_cancel(&c->heap))
+        refer(c, -1); /* the owner has one still */
+    c->state = IDLE;
+    c->settling = false;
+    c->turn++;
+    gort__move_close(&t->move);
     return active;
 }
 
@@ -279,7 +326,7 @@ bool gort_timer_stop(gort_timer *t)
         gort__fatal("gort_timer_stop: NULL timer");
     struct gort__m *m = gort__enter();
     lock(t);
-    bool active = cancel_locked(m, t);
+    bool active = cancel_locked(m, t, cold(t));
     unlock(t);
     if (m)
         gort__leave(m);
@@ -290,44 +337,27 @@ bool gort_timer_stop(gort_timer *t)
 static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period)
 {
     struct gort__m *m = gort__enter();
+    struct cold *c = cold(t);
     uint32_t lease;
     int64_t when = due_in(m, first, &lease);
     lock(t);
-    set_period(t, period);
-    t->lease = lease;
-    bool active = t->state != IDLE;
-    if (t->state == PENDING && m && when >= t->when) {
-        gort__store(&t->when, when, RELAXED); /* the heap, or fire, sees it in time */
+    bool active = c->state != IDLE;
+    if (c->state == PENDING && m && when >= c->when && !c->settling) { /* its entry may stay where it is */
+        set_to(t, c, first, period, when, lease);
+        if (c->movable)
+            gort__move_open(&t->move, when);
+        else
+            gort__move_close(&t->move);
     } else {
-        cancel_locked(m, t);
-        t->when = when;
+        cancel_locked(m, t, c);
+        set_to(t, c, first, period, when, lease);
         if (m) /* else no run is on to be called in */
-            arm_locked(t);
+            arm_locked(t, c);
     }
     unlock(t);
     if (m)
         gort__leave(m);
     return active;
-}
-
-/* What the call below leaves to do. None of them has the lock when it enters or leaves: it could be stopped there. */
-static GORT_NOINLINE bool unlock_and_reset(gort_timer *t, int64_t first, int64_t period)
-{
-    unlock(t);
-    return reset(t, first, period);
-}
-
-static GORT_NOINLINE bool dropped_and_leave(struct gort__m *m, gort_timer *t)
-{
-    gort__lock_dropped(&t->lock);
-    gort__leave(m);
-    return true;
-}
-
-static GORT_NOINLINE bool leave_slowly(struct gort__m *m)
-{
-    gort__leave_slow(m);
-    return true;
 }
 
 /*
@@ -338,23 +368,9 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 {
     if (!t)
         gort__fatal("gort_timer_reset: NULL timer");
-    struct gort__m *m = gort__enter_at_once();
-    int64_t end = gort__load(&gort__lease.end, RELAXED), when;
-    uint32_t lease = gort__lease_of(end);
-    if (GORT_UNLIKELY(!gort__lease_fits(first) || period > 0 || !m || !lease ||
-                      !gort__lock_try(&t->lock, GORT_RANK_SYNC)))
-        return reset(t, first, period);
-    when = end + first;
-    if (GORT_UNLIKELY(t->state != PENDING || t->periodic || when < t->when ||
-                      t->run != gort__load(&gort__sched.run, RELAXED)))
-        return unlock_and_reset(t, first, period);
-    t->lease = lease;
-    gort__store(&t->when, when, RELAXED); /* as in reset */
-    if (GORT_UNLIKELY(gort__lock_free(&t->lock, GORT_RANK_SYNC)))
-        return dropped_and_leave(m, t);
-    if (GORT_UNLIKELY(gort__leave_looks(m)))
-        return leave_slowly(m);
-    return true;
+    if (gort__lease_fits(first) && GORT_LIKELY(period <= 0) && gort__move_later(&t->move, first))
+        return true;
+    return reset(t, first, period);
 }
 
 int gort_timer_stop_wait(gort_timer *t)
@@ -362,21 +378,22 @@ int gort_timer_stop_wait(gort_timer *t)
     if (!t)
         gort__fatal("gort_timer_stop_wait: NULL timer");
     struct gort__m *m = gort__enter();
+    struct cold *c = cold(t);
     int err = 0;
     lock(t);
-    cancel_locked(m, t);
-    if (cold(t)->calls && m && is_call_of(m->g, t))
+    cancel_locked(m, t, c);
+    if (c->calls && m && is_call_of(m->g, t))
         err = -EDEADLK;
-    else if (cold(t)->calls)
+    else if (c->calls)
         err = gort__wait_refused(m, GORT_FOREVER, false, "gort_timer_stop_wait");
-    if (err || !cold(t)->calls || !m) {
+    if (err || !c->calls || !m) {
         unlock(t);
     } else {
         struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, GORT_FOREVER, false)};
-        struct gort__wait how = {&t->lock,     gort__wait_lock_sync, gort__wait_unlock_sync,
+        struct gort__wait how = {&c->lock,     gort__wait_lock_sync, gort__wait_unlock_sync,
                                  GORT_FOREVER, GORT_WAIT_TIMER,      false};
-        gort__waitq_push(&cold(t)->waiters, &w);
-        err = gort__wait(&m, &how, &cold(t)->waiters, &w);
+        gort__waitq_push(&c->waiters, &w);
+        err = gort__wait(&m, &how, &c->waiters, &w);
     }
     if (m)
         gort__leave(m);
@@ -388,12 +405,13 @@ void gort_timer_free(gort_timer *t)
     if (!t)
         return;
     struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
+    struct cold *c = cold(t);
     /* Nobody else has it, and whoever had is not just about to unlock it. Pairs with refer and unlock. */
-    if (gort__load(&cold(t)->refs, ACQUIRE) == 1 && gort__load(&t->lock.word, ACQUIRE) == 0) {
+    if (gort__load(&c->refs, ACQUIRE) == 1 && gort__load(&c->lock.word, ACQUIRE) == 0) {
         gort__spare_free(m, t);
     } else {
         lock(t);
-        cancel_locked(m, t);
+        cancel_locked(m, t, c);
         unlock_and_drop(t);
     }
     gort__unhold(&held);

@@ -65,7 +65,7 @@ static void sets_one(void)
     int64_t end = gort__load(&gort__lease.end, RELAXED), at = book.now; /* of this very step */
     if (!end)
         return;
-    MODEL_ASSERT(end <= at + LEASE + UNIT);
+    MODEL_ASSERT(end <= at + LEASE + 2 * UNIT);
     book.set[i].at = at;
     book.set[i].end = end;
     if (gort__os_now() >= end)

@@ -12,7 +12,7 @@
 #include "test.h"
 
 #define MS    INT64_C(1000000)
-#define LEASE (32 * MS) /* with what it is rounded up by */
+#define LEASE (39 * MS) /* with what it is rounded up by */
 
 /* What somebody saw who set a timer. */
 struct seen {

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * move.h - moving a time-out to later, again and again, without a lock.
+ *
+ * Why: a server with a million connections does that with each packet, and none of it is in any cache. A locked instruction waits
+ * until all memory that was asked for before it is there, so it makes resets come one after the other; without one the processor waits for
+ * the memory of several at once: a reset of one of a million in half the time. And what it touches is 16 bytes among others of their kind:
+ * a million fit into a large cache.
+ *
+ *     open                                   to
+ *     | not before (32) | run (31) | open |  | a time, with the number of its lease (lease.c) |
+ *
+ * While a timer is open its time may be moved to any later than `not before`, which is when its entry of the heap comes up, by whoever
+ * likes: looks whether it is open, stores where to, and looks again. The heap does not see that; when the entry comes up the timer is
+ * shut, and set again in the light of `to`. Everything else has the timer's lock, and shuts the timer or opens it anew.
+ *
+ * Proof. A move is done if both looks see the same. Between its store and its second look stands a light fence, and a heavy one between
+ * shutting and reading `to` (gort__move_shut, gort__move_settle): so the second look sees that the timer is shut, and the move is left to
+ * who has the lock, or the store is read. (It may have been shut and opened in between, to the same moment: then the entry is where it was.)
+ * Nothing else waits for a fence. Who stops or resets the timer under its lock at the same time as somebody moves it comes before or after
+ * that, whichever; and who comes after somebody else by the program's own doing sees what that one has stored. A stale store may come
+ * at any time, but from such a move only, and is taken for one: if it is not later than the entry, the other was the last.
+ * tests/model/move.c explores all that.
+ *
+ * The fence is a system call and interrupts other CPUs, so those whose time has come wait for a millisecond, and one does for all.
+ * The time is that of a lease, and its number goes along in the same word, for two who move a timer at once.
+ * Threads: gort__move_later by any; all others with the timer's lock.
+ */
+#ifndef GORT_SRC_TIME_MOVE_H
+#define GORT_SRC_TIME_MOVE_H
+
+#include "sched/verbs.h"
+
+struct gort__move {
+    uint64_t open; /* atomic; 0: shut */
+    int64_t to;    /* atomic; 0: it was not moved */
+};
+
+/* Moves a timer to a time that lies ns from now. False: nothing is known; take its lock. Callable from anywhere. */
+static GORT_ALWAYS_INLINE bool gort__move_later(struct gort__move *move, int64_t ns)
+{
+    uint64_t open = gort__load(&move->open, ACQUIRE); /* pairs with gort__move_open */
+    int64_t end = gort__load(&gort__lease.end, RELAXED);
+    int64_t to = end + ((ns + GORT_LEASE_UNIT - 1) & -GORT_LEASE_UNIT);
+    int64_t after = (int64_t)(((uint64_t)to << (32 - GORT_LEASE_LOG2)) -
+                              open); /* or one unit less, if the lower bits say so */
+    if (GORT_UNLIKELY(!end) || GORT_UNLIKELY((uint32_t)open != gort__load(&gort__lease.run_tag, RELAXED)) ||
+        GORT_UNLIKELY(after < 0))
+        return false;
+    gort__store(&move->to, to, RELAXED);
+    gort__compiler_fence(); /* a light one: pairs with gort__move_settle; see gort__move_possible */
+    return GORT_LIKELY(gort__load(&move->open, RELAXED) == open);
+}
+
+/* Timers may be opened. Else a light fence takes longer than a lock. */
+static inline bool gort__move_possible(void)
+{
+    return GORT_LIKELY(!gort__load(&gort__os_light_is_full, RELAXED));
+}
+
+/* From now on it may be moved to later than `when`, at which it is set. */
+static inline void gort__move_open(struct gort__move *move, int64_t when)
+{
+    uint64_t unit = (uint64_t)(when + GORT_LEASE_UNIT - 1) >> GORT_LEASE_LOG2;
+    gort__store(&move->open, unit << 32 | gort__load(&gort__lease.run_tag, RELAXED),
+                RELEASE); /* pairs with gort__move_later */
+}
+
+/* Whatever it was moved to so far does not count any more: it is set to another time. Not when its entry comes up: who moves it
+ * between gort__move_settle and this would be lost. */
+static inline void gort__move_forget(struct gort__move *move)
+{
+    gort__store(&move->to, 0, RELAXED);
+}
+
+static inline bool gort__move_is_open(const struct gort__move *move)
+{
+    return gort__load(&move->open, RELAXED) != 0;
+}
+
+/* Nobody begins to move it any more, and nothing is said of those who have. */
+static inline void gort__move_close(struct gort__move *move)
+{
+    gort__store(&move->open, 0, RELAXED);
+}
+
+/* The same. The result is for gort__move_settle, some time later. */
+uint32_t gort__move_shut(struct gort__move *move);
+/* Whether an open timer was moved to later than *when before it was shut: true, with its time and its lease. */
+bool gort__move_settle(const struct gort__move *move, uint32_t shut, int64_t *when, uint32_t *lease);
+
+#endif
