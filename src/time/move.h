@@ -58,12 +58,12 @@ static inline bool gort__move_possible(void)
     return GORT_LIKELY(!gort__load(&gort__os_light_is_full, RELAXED));
 }
 
-/* From now on it may be moved to later than `when`, at which it is set. */
+/* From now on it may be moved to later than `when`, at which it is set, or a unit less: then it comes at `when`. */
 static inline void gort__move_open(struct gort__move *move, int64_t when)
 {
-    uint64_t unit = (uint64_t)(when + GORT_LEASE_UNIT - 1) >> GORT_LEASE_LOG2;
-    gort__store(&move->open, unit << 32 | gort__load(&gort__lease.run_tag, RELAXED),
-                RELEASE); /* pairs with gort__move_later */
+    uint64_t unit = (uint64_t)when >> GORT_LEASE_LOG2;
+    uint32_t tag = gort__load(&gort__lease.run_tag, RELAXED);
+    gort__store(&move->open, unit << 32 | tag, RELEASE); /* pairs with gort__move_later */
 }
 
 /* Whatever it was moved to so far does not count any more: it is set to another time. Not when its entry comes up: who moves it
