@@ -28,7 +28,7 @@ GORT_API int gort_sleep_until(int64_t deadline);
 /*
  * A timer calls fn(arg) in a goroutine of its own: once after `first`, and with period > 0 every `period` after that,
  * without drifting. A call of a periodic one that would begin while the one before still runs is left out. Timers of a
- * run end with it; without a run none is started. One for a second or more may come 100 us late, one for half a minute or more 31 ms.
+ * run end with it; without a run none is started. One for a second or more may come 100 us late, one for half a minute or more 50 ms.
  */
 typedef struct gort_timer gort_timer;
 
