@@ -42,12 +42,12 @@ static GORT_ALWAYS_INLINE bool gort__move_later(struct gort__move *move, int64_t
     uint64_t open = gort__load(&move->open, ACQUIRE); /* pairs with gort__move_open */
     int64_t end = gort__load(&gort__lease.end, RELAXED);
     int64_t to = end + ((ns + GORT_LEASE_UNIT - 1) & -GORT_LEASE_UNIT);
-    int64_t after = (int64_t)(((uint64_t)to << (32 - GORT_LEASE_LOG2)) -
-                              open); /* or one unit less, if the lower bits say so */
+    /* In units, in the upper half; or one less, if the lower one says so. */
+    int64_t after = (int64_t)(((uint64_t)to << (32 - GORT_LEASE_LOG2)) - open);
     if (GORT_UNLIKELY(!end) || GORT_UNLIKELY((uint32_t)open != gort__load(&gort__lease.run_tag, RELAXED)) ||
         GORT_UNLIKELY(after < 0))
         return false;
-    gort__store(&move->to, to, RELAXED);
+    gort__store(&move->to, to, RELEASE); /* pairs with gort__move_settle: fn sees what the caller has done */
     gort__compiler_fence(); /* a light one: pairs with gort__move_settle; see gort__move_possible */
     return GORT_LIKELY(gort__load(&move->open, RELAXED) == open);
 }

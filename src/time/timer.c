@@ -48,8 +48,7 @@ struct cold {
     uint32_t lease; /* that when was taken from; 0: from a clock */
     uint32_t shut;  /* what gort__move_shut returned, if settling */
     bool movable;   /* PENDING: may be open */
-    bool
-        settling; /* PENDING: was shut when its time had come, and is set for a moment later, to see whether it was moved */
+    bool settling;  /* PENDING: was shut when its time had come, and is set for a moment later */
     int64_t when;   /* atomic: the heap reads it without the lock */
     int64_t period; /* 0: none */
     uint64_t run;   /* in which it was started */

@@ -272,8 +272,9 @@ TEST_GO(used_from_all_sides, .procs = "1,2,4", .fuzz = 1)
         int before = atomic_load(&calls);
         CHECK_EQ(gort_sleep(100 * GORT_MS), 0);
         CHECK_EQ(atomic_load(&calls), before);
-        CHECK(!gort_timer_reset(common, 30 * GORT_MS, 0));
-        CHECK(gort_timer_reset(common, 35 * GORT_MS, 0));
+        CHECK(!gort_timer_reset(common, 60 * GORT_SEC, 0));
+        CHECK(gort_timer_reset(common, 61 * GORT_SEC, 0));
+        CHECK(gort_timer_reset(common, 30 * GORT_MS, 0));
         while (atomic_load(&calls) == before)
             CHECK_EQ(gort_sleep(GORT_MS), 0);
         CHECK_EQ(atomic_load(&calls), before + 1);
@@ -283,12 +284,13 @@ TEST_GO(used_from_all_sides, .procs = "1,2,4", .fuzz = 1)
 }
 
 /* Those of an ended run are not active any more, nor are they called; in the next one they can be set again. */
-static int leaves_it_pending(void *arg)
+static int leaves_it_pending(void *wait)
 {
-    bool active = gort_timer_reset(common, 30 * GORT_MS, 0);
-    CHECK(gort_timer_reset(common, 35 * GORT_MS, 0));
-    if (arg)
-        CHECK_EQ(gort_sleep(300 * GORT_MS), 0);
+    int64_t ns = (wait ? 30 : 60000) * GORT_MS;
+    bool active = gort_timer_reset(common, ns, 0);
+    CHECK(gort_timer_reset(common, ns + 5 * GORT_MS, 0) || wait);
+    while (wait && !atomic_load(&calls))
+        CHECK_EQ(gort_sleep(GORT_MS), 0);
     return active;
 }
 TEST(over_the_end_of_a_run)
