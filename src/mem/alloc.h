@@ -14,7 +14,7 @@
 void *gort__alloc(size_t size);
 void gort__alloc_free(void *object, size_t size);
 
-/* The same for an object in two halves (slab.h). The first one; the sizes are those that timers have. */
+/* The same for an object in two halves (slab.h), both aligned to 16 bytes: the first one. The sizes are those that timers have. */
 #define GORT_SPLIT_HOT  16
 #define GORT_SPLIT_COLD 176
 void *gort__alloc_split(void);

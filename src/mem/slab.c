@@ -108,7 +108,9 @@ static struct gort__chunk *map(const struct gort__slab *s, size_t bytes)
             gort__os_vm_unmap(base, bytes);
             return NULL;
         }
-        if (gort__load(&s->chunks, RELAXED))
+        if (s->cold && !gort__load(&s->chunks, RELAXED))
+            gort__os_vm_small(base, bytes);
+        else
             gort__os_vm_huge(base, bytes);
     }
     c->base = base;

@@ -5,7 +5,7 @@
  * Why: rough.c reads the processor's counter, which takes 10 ns and waits until all that was asked of memory before is there. A server
  * that moves the time-outs of many connections waits for memory most of the time, and could do so for several of them at once: that
  * costs 30 to 60 ns a reset. So here the time is taken to be `end`, a time that has not come yet: one load. What is set by it is late by
- * LEASE and two UNITs at most, about a thousandth.
+ * LEASE and two UNITs at most, and two more if it is moved (time/move.h): a thousandth or two.
  *
  * Somebody must move the end on before it has come. Sysmon does, at each look, and while it rests there is no lease (rest.c).
  * But it may get no CPU, or the whole process may be stopped, and time-outs set by an end that has passed would be early: the lease has
@@ -27,7 +27,7 @@
 #include "sched/verbs.h"
 
 #define UNIT   (INT64_C(1) << GORT_LEASE_LOG2) /* ns */
-#define MARGIN UNIT
+#define MARGIN INT64_C(1000000) /* ns */
 #define LEASE  INT64_C(30000000) /* ns; sysmon looks every 10 ms at least */
 #define ENOUGH INT64_C(20000000) /* ns left: need not be moved */
 #define SLIPS  64

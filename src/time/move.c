@@ -28,13 +28,8 @@ static void fence_after(uint32_t shut)
     }
 }
 
-bool gort__move_settle(const struct gort__move *move, uint32_t shut, int64_t *when, uint32_t *lease)
+int64_t gort__move_settle(const struct gort__move *move, uint32_t shut)
 {
     fence_after(shut);
-    int64_t to = gort__load(&move->to, ACQUIRE); /* pairs with gort__move_later */
-    if (to <= *when)                             /* 0, or settled before, or a stale one */
-        return false;
-    *when = to;
-    *lease = gort__lease_of(to);
-    return true;
+    return gort__load(&move->to, ACQUIRE); /* pairs with gort__move_later */
 }

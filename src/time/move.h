@@ -16,10 +16,12 @@
  *
  * Proof. A move is done if both looks see the same. Between its store and its second look stands a light fence, and a heavy one between
  * shutting and reading `to` (gort__move_shut, gort__move_settle): so the second look sees that the timer is shut, and the move is left to
- * who has the lock, or the store is read. (It may have been shut and opened in between, to the same moment: then the entry is where it was.)
- * Nothing else waits for a fence. Who stops or resets the timer under its lock at the same time as somebody moves it comes before or after
- * that, whichever; and who comes after somebody else by the program's own doing sees what that one has stored. A stale store may come
- * at any time, but from such a move only, and is taken for one: if it is not later than the entry, the other was the last.
+ * who has the lock, or the store is read. (It may have been shut and opened in between, to the same unit: then the entry is where it was, or
+ * less than a unit later.) Nothing else waits for a fence. Who stops or resets the timer under its lock at the same time as somebody moves it
+ * comes before or after that, whichever; and who comes after somebody else by the program's own doing sees what that one has stored. A stale
+ * store may come at any time, but from a call that is under way only, and is taken for a move: if it is before the entry, the other was the
+ * last; if its call has seen that the timer was shut, it is about to reset it under the lock.
+ * Who moves a timer is inside: so no run ends meanwhile, after which its store could meet a timer of the next one.
  * tests/model/move.c explores all that.
  *
  * The fence is a system call and interrupts other CPUs, so those whose time has come wait for a millisecond, and one does for all.
@@ -36,7 +38,7 @@ struct gort__move {
     int64_t to;    /* atomic; 0: it was not moved */
 };
 
-/* Moves a timer to a time that lies ns from now. False: nothing is known; take its lock. Callable from anywhere. */
+/* Moves a timer to a time that lies ns from now. False: nothing is known; take its lock. Inside. */
 static GORT_ALWAYS_INLINE bool gort__move_later(struct gort__move *move, int64_t ns)
 {
     uint64_t open = gort__load(&move->open, ACQUIRE); /* pairs with gort__move_open */
@@ -86,7 +88,8 @@ static inline void gort__move_close(struct gort__move *move)
 
 /* The same. The result is for gort__move_settle, some time later. */
 uint32_t gort__move_shut(struct gort__move *move);
-/* Whether an open timer was moved to later than *when before it was shut: true, with its time and its lease. */
-bool gort__move_settle(const struct gort__move *move, uint32_t shut, int64_t *when, uint32_t *lease);
+/* Where an open timer was moved to before it was shut, if that is later than it was set to. Else 0, or what it was settled to
+ * before, or a time in the same unit as the one it was set to. */
+int64_t gort__move_settle(const struct gort__move *move, uint32_t shut);
 
 #endif

@@ -116,20 +116,15 @@ static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns, uint32_t
 
 static void fire(void *arg);
 
-/* Into the heap, for that time. Called with the lock held, or by the only one who has it. */
-static GORT_ALWAYS_INLINE void arm_at(gort_timer *t, struct cold *c, int64_t when)
+/* Into the heap, for its time, and from then on it may be moved. Called with the lock held; or by the only one who has it, until it is in the
+ * heap: so nothing is written after that. */
+static void arm_locked(gort_timer *t, struct cold *c)
 {
     c->state = PENDING;
     refer(c, 1);
-    gort__timer_set_sure(&c->heap, &c->own, when, &c->when, fire, t);
-}
-
-/* The same for its own time, and from then on it may be moved. */
-static void arm_locked(gort_timer *t, struct cold *c)
-{
-    arm_at(t, c, c->when);
     if (c->movable)
         gort__move_open(&t->move, c->when);
+    gort__timer_set_sure(&c->heap, &c->own, c->when, &c->when, fire, t);
 }
 
 /* The next time of a periodic one, not before now. */
@@ -198,23 +193,31 @@ static void shut_locked(gort_timer *t, struct cold *c)
 {
     c->shut = gort__move_shut(&t->move);
     c->settling = true;
-    arm_at(t, c, gort__os_now() + GORT_MS);
+    refer(c, 1);
+    gort__timer_set_sure(&c->heap, &c->own, gort__os_now() + GORT_MS, NULL, fire, t);
+}
+
+static int64_t slipped(int64_t when, uint32_t lease)
+{
+    return lease && __builtin_add_overflow(when, gort__lease_slip(lease), &when) ? GORT_FOREVER : when;
 }
 
 /* That moment, or the time, has come: when is right from now on. */
 static void settle_locked(gort_timer *t, struct cold *c, int64_t now)
 {
-    int64_t when = c->when;
-    if (c->settling) {
-        gort__move_settle(&t->move, c->shut, &when, &c->lease);
-        c->settling = false;
+    int64_t when = c->when, to = c->settling ? gort__move_settle(&t->move, c->shut) : 0;
+    c->settling = false;
+    if (to > when) {
+        when = to;
+        c->lease = gort__lease_of(to);
     }
-    if (c->lease && now >= when) {
-        if (__builtin_add_overflow(when, gort__lease_slip(c->lease), &when))
-            when = GORT_FOREVER;
+    if (now >= when) {
+        when = slipped(when, c->lease);
         c->lease = 0;
+        if (to) /* in the unit of `when`, but before it; or it has been settled before, and is so once more */
+            to = slipped(to, gort__lease_of(to));
     }
-    gort__store(&c->when, when, RELAXED);
+    gort__store(&c->when, to > when ? to : when, RELAXED);
 }
 
 static void fire_locked(gort_timer *t, struct cold *c)
@@ -359,6 +362,12 @@ static GORT_NOINLINE bool reset(gort_timer *t, int64_t first, int64_t period)
     return active;
 }
 
+static GORT_NOINLINE bool leave_slowly(struct gort__m *m)
+{
+    gort__leave_slow(m);
+    return true;
+}
+
 /*
  * Time-outs are moved to later again and again, with all their memory in no cache. Waiting for that is most of the time, and the processor
  * can do so for some of them at once, as many as it can look ahead: so the common case has few instructions and no call.
@@ -367,9 +376,12 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
 {
     if (!t)
         gort__fatal("gort_timer_reset: NULL timer");
-    if (gort__lease_fits(first) && GORT_LIKELY(period <= 0) && gort__move_later(&t->move, first))
-        return true;
-    return reset(t, first, period);
+    struct gort__m *m = gort__enter_at_once();
+    if (GORT_UNLIKELY(!m || period > 0) || !gort__lease_fits(first) || !gort__move_later(&t->move, first))
+        return reset(t, first, period);
+    if (GORT_UNLIKELY(gort__leave_looks(m)))
+        return leave_slowly(m);
+    return true;
 }
 
 int gort_timer_stop_wait(gort_timer *t)

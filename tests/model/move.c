@@ -32,12 +32,16 @@
 
 #define UNIT GORT_LEASE_UNIT
 #define END  (1000 * UNIT + 1000) /* of the lease, with its number */
+#define OTHER_END                                                                                            \
+    (END + 500) /* of the one that the timer was set by: a time in the same unit may be before that */
 
 static struct gort__m *model_m(void);
 static int64_t model_now(void);
 static char other_half[256] __attribute__((aligned(16)));
 #define gort__enter()         model_m()
+#define gort__enter_at_once() model_m()
 #define gort__leave(m)        ((void)(m))
+#define gort__leave_looks(m)  ((void)(m), false)
 #define gort__m_self()        model_m()
 #define gort__os_now()        model_now()
 #define gort_in(ns)           (model_now() + (ns))
@@ -53,13 +57,16 @@ struct gort__lease gort__lease;
 bool gort__os_light_is_full;
 static struct gort__m ms[USERS + 1];
 static struct gort__g gs[USERS + 1];
+static struct gort__p ps[USERS + 1];
 static gort_timer timer;
 
 static struct gort__lock heap_lock;
 static struct {
     int64_t now;
     int64_t entry;       /* when the timer's entry of the heap comes up; 0: there is none */
+    bool movable;        /* the heap looks at the time in the timer, too */
     bool scarce;         /* the first goroutine cannot be started */
+    int64_t slip;        /* of the lease that they are moved by */
     int started;         /* goroutines of calls that have not begun, */
     uintptr_t turn[4];   /* and what for */
     int calls, expected; /* that have come, and must have in the end */
@@ -93,8 +100,10 @@ void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, in
 {
     (void)t, (void)own;
     gort__lock_take(&heap_lock, GORT_RANK_TIMER);
-    MODEL_ASSERT(!book.entry && at == &cold(&timer)->when && fn == fire && arg == &timer);
+    MODEL_ASSERT(!book.entry && fn == fire && arg == &timer);
+    MODEL_ASSERT(at == (cold(&timer)->settling ? NULL : &cold(&timer)->when));
     book.entry = when;
+    book.movable = at != NULL;
     gort__lock_drop(&heap_lock, GORT_RANK_TIMER);
 }
 
@@ -110,8 +119,8 @@ bool gort__timer_cancel(struct gort__timer *t)
 
 int64_t gort__lease_slip(uint32_t lease)
 {
-    MODEL_ASSERT(lease == gort__lease_of(END));
-    return 0;
+    MODEL_ASSERT(lease == gort__lease_of(END) || lease == gort__lease_of(OTHER_END));
+    return lease == gort__lease_of(END) ? book.slip : 0;
 }
 
 int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
@@ -148,7 +157,7 @@ static void comes(void *unused)
 static bool takes_out(void)
 {
     gort__lock_take(&heap_lock, GORT_RANK_TIMER);
-    int64_t when = book.entry, at = gort__load(&cold(&timer)->when, RELAXED);
+    int64_t when = book.entry, at = book.movable ? gort__load(&cold(&timer)->when, RELAXED) : when;
     bool is_due = when && at <= when;
     if (when)
         book.entry = is_due ? 0 : at;
@@ -195,7 +204,7 @@ static void was_reset(bool active)
 /* For so many units from the end of the lease. */
 static void resets_to(int units)
 {
-    int64_t ns = units * UNIT, when = END + ns;
+    int64_t ns = units * UNIT, when = END + ns + book.slip;
     if (!book.users++ || when < book.from)
         book.from = when;
     if (book.users == 1 || when > book.to)
@@ -244,6 +253,14 @@ static void shortens(void)
     was_reset(gort_timer_reset(&timer, UNIT, 0));
     book.least = when;
 }
+/* One that is new, and comes before its maker has seen it. */
+static void makes_one(void)
+{
+    book.expected = 1;
+    gort_timer *t = gort_timer_new(10 * UNIT, 0, comes, NULL);
+    MODEL_ASSERT(t == &timer);
+    resets_to(40);
+}
 static void stops(void)
 {
     bool prevented = gort_timer_stop(&timer);
@@ -284,10 +301,10 @@ static void start(void)
     gort__lease = (struct gort__lease){.end = END, .least = 5 * UNIT, .run_tag = 7};
     book.now = END - 10 * UNIT;
     init(&timer, comes, NULL);
-    set_to(&timer, cold(&timer), 10 * UNIT, 0, END + 10 * UNIT, gort__lease_of(END));
+    set_to(&timer, cold(&timer), 10 * UNIT, 0, OTHER_END + 10 * UNIT, gort__lease_of(OTHER_END));
     arm_locked(&timer, cold(&timer));
     book.expected = 1;
-    book.least = END + 10 * UNIT;
+    book.least = OTHER_END + 10 * UNIT;
     book.most = END + 12 * UNIT;
     heap_lock.word = 0;
     model_memory(&heap_lock, sizeof heap_lock);
@@ -307,6 +324,25 @@ static void scarce(void)
     book.scarce = true;
 }
 
+static void has_slipped(void)
+{
+    start();
+    book.slip = 3 * UNIT;
+}
+static void not_yet(void)
+{
+    start();
+    gort__timer_cancel(&cold(&timer)->heap);
+    memset(other_half, 0, sizeof other_half);
+    timer = (gort_timer){0};
+    book.expected = 0;
+    for (int i = 0; i <= USERS; i++) {
+        ps[i].object = &timer;
+        ms[i].p = &ps[i];
+    }
+    model_memory(ps, sizeof ps);
+}
+
 static void all_come(void)
 {
     for (int i = 0; i < 8 && book.entry; i++)
@@ -323,6 +359,9 @@ static const struct model little = {
     .setup = start, .threads = {moves_a_little, fires_thrice}, .final = all_come};
 static const struct model forth = {
     .setup = start, .threads = {moves_back_and_forth, fires_thrice}, .final = all_come};
+static const struct model slipped_away = {
+    .setup = has_slipped, .threads = {moves_a_little, fires_thrice}, .final = all_come};
+static const struct model fresh = {.setup = not_yet, .threads = {makes_one, fires_thrice}, .final = all_come};
 static const struct model no_memory = {
     .setup = scarce, .threads = {moves_twice, fires_thrice}, .final = all_come};
 static const struct model shortened = {
@@ -344,6 +383,14 @@ TEST(moved_while_it_comes)
     model_check_both(twice, "moved twice", 0, 0);
     model_check_both(little, "moved a little", 0, 0);
     model_check_both(forth, "moved back and forth", 0, 0);
+}
+TEST(the_lease_has_slipped)
+{
+    model_check_both(slipped_away, "a lease that has slipped", 0, 0);
+}
+TEST(fired_while_it_is_made)
+{
+    model_check_both(fresh, "new, and moved", 0, 0);
 }
 TEST(no_memory_for_the_call)
 {
