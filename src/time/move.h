@@ -3,9 +3,8 @@
  * move.h - moving a time-out to later, again and again, without a lock.
  *
  * Why: a server with a million connections does that with each packet, and none of it is in any cache. A locked instruction waits
- * until all memory that was asked for before it is there, so it makes resets come one after the other; without one the processor waits for
- * the memory of several at once: a reset of one of a million in half the time. And what it touches is 16 bytes among others of their kind:
- * a million fit into a large cache.
+ * until all memory that was asked for before it is there; without one the processor waits for the memory of more resets at once, and one of a
+ * million takes a fifth less. And what it touches is 16 bytes among others of their kind: a million fit into a large cache.
  *
  *     open                                   to
  *     | not before (32) | run (31) | open |  | a time, with the number of its lease (lease.c) |
