@@ -27,9 +27,9 @@
 #include "sched/verbs.h"
 
 #define UNIT   (INT64_C(1) << GORT_LEASE_LOG2) /* ns */
-#define MARGIN INT64_C(1000000) /* ns */
-#define LEASE  INT64_C(30000000) /* ns; sysmon looks every 10 ms at least */
-#define ENOUGH INT64_C(20000000) /* ns left: need not be moved */
+#define MARGIN INT64_C(1000000)                /* ns */
+#define LEASE  INT64_C(30000000)               /* ns; sysmon looks every 10 ms at least */
+#define ENOUGH INT64_C(20000000)               /* ns left: need not be moved */
 #define SLIPS  64
 
 struct gort__lease gort__lease = {.least = INT64_C(30000000000)};
