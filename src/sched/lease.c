@@ -5,7 +5,7 @@
  * Why: rough.c reads the processor's counter, which takes 10 ns and waits until all that was asked of memory before is there. A server
  * that moves the time-outs of many connections waits for memory most of the time, and could do so for several of them at once: that
  * costs 30 to 60 ns a reset. So here the time is taken to be `end`, a time that has not come yet: one load. What is set by it is late by
- * LEASE and two UNITs at most, and two more if it is moved (time/move.h): a thousandth or two.
+ * LEASE and two UNITs at most, and by one and a millisecond more if it is moved (time/move.h): a thousandth or two.
  *
  * Somebody must move the end on before it has come. Sysmon does, at each look, and while it rests there is no lease (rest.c).
  * But it may get no CPU, or the whole process may be stopped, and time-outs set by an end that has passed would be early: the lease has
@@ -69,7 +69,7 @@ static void join_neighbours(void)
 /* None of the timers set by these leases is due in the future any more. */
 static bool slip_is_over(const struct slip *s, int64_t now)
 {
-    return now - s->to > GORT_LEASE_MOST + gort__lease.least + s->by;
+    return now - s->to > GORT_LEASE_MOST + gort__load(&gort__lease.least, RELAXED) + s->by;
 }
 
 static void note(int64_t end, int64_t by, int64_t now)

@@ -268,7 +268,8 @@ extern struct gort__lease {
 #define GORT_LEASE_MOST (INT64_C(1) << 43)              /* ns, 2.4 hours; lease.c counts on it */
 static inline bool gort__lease_fits(int64_t ns)
 {
-    return GORT_LIKELY(((uint64_t)ns - (uint64_t)gort__lease.least) / GORT_LEASE_MOST == 0);
+    return GORT_LIKELY(((uint64_t)ns - (uint64_t)gort__load(&gort__lease.least, RELAXED)) / GORT_LEASE_MOST ==
+                       0);
 }
 /* The number of the lease with that end, or of whatever lies any number of units after it. 0: there is none. */
 static inline uint32_t gort__lease_of(int64_t end)

@@ -15,8 +15,8 @@
  *
  * Proof. A move is done if both looks see the same. Between its store and its second look stands a light fence, and a heavy one between
  * shutting and reading `to` (gort__move_shut, gort__move_settle): so the second look sees that the timer is shut, and the move is left to
- * who has the lock, or the store is read. (It may have been shut and opened in between, to the same unit: then the entry is where it was, or
- * less than a unit later.) Nothing else waits for a fence. Who stops or resets the timer under its lock at the same time as somebody moves it
+ * who has the lock, or the store is read. (It may have been shut and opened in between, to the same unit: then the entry still comes
+ * before where it was moved to.) Nothing else waits for a fence. Who stops or resets the timer under its lock at the same time as somebody moves it
  * comes before or after that, whichever; and who comes after somebody else by the program's own doing sees what that one has stored. A stale
  * store may come at any time, but from a call that is under way only, and is taken for a move: if it is before the entry, the other was the
  * last; if its call has seen that the timer was shut, it is about to reset it under the lock.
@@ -59,12 +59,23 @@ static inline bool gort__move_possible(void)
     return GORT_LIKELY(!gort__load(&gort__os_light_is_full, RELAXED));
 }
 
-/* From now on it may be moved to later than `when`, at which it is set, or a unit less: then it comes at `when`. */
+/* Changes `open`. If it was open, whoever saw that has begun before, and the caller sees from now on what that one had done by then. */
+static inline void gort__move_change(struct gort__move *move, uint64_t open)
+{
+    if (gort__load(&move->open, RELAXED)) {
+        gort__xchg(&move->open, open, SEQ_CST); /* pairs with gort__move_later */
+        gort__arch_fence_after_rmw();
+    } else {
+        gort__store(&move->open, open, RELEASE); /* pairs with gort__move_later */
+    }
+}
+
+/* From now on it may be moved to later than `when`, at which it is set; not within its unit: who has moved it to before `when`, by another
+ * lease, would wait for this one's slip. */
 static inline void gort__move_open(struct gort__move *move, int64_t when)
 {
-    uint64_t unit = (uint64_t)when >> GORT_LEASE_LOG2;
-    uint32_t tag = gort__load(&gort__lease.run_tag, RELAXED);
-    gort__store(&move->open, unit << 32 | tag, RELEASE); /* pairs with gort__move_later */
+    uint64_t after = ((uint64_t)when >> GORT_LEASE_LOG2) + 1;
+    gort__move_change(move, after << 32 | gort__load(&gort__lease.run_tag, RELAXED));
 }
 
 /* Whatever it was moved to so far does not count any more: it is set to another time. Not when its entry comes up: who moves it
@@ -82,13 +93,13 @@ static inline bool gort__move_is_open(const struct gort__move *move)
 /* Nobody begins to move it any more, and nothing is said of those who have. */
 static inline void gort__move_close(struct gort__move *move)
 {
-    gort__store(&move->open, 0, RELAXED);
+    gort__move_change(move, 0);
 }
 
 /* The same. The result is for gort__move_settle, some time later. */
 uint32_t gort__move_shut(struct gort__move *move);
-/* Where an open timer was moved to before it was shut, if that is later than it was set to. Else 0, or what it was settled to
- * before, or a time in the same unit as the one it was set to. */
+/* Where an open timer was moved to before it was shut, if that is later than it was set to. Else it was not moved: that is 0, or what it
+ * was settled to before, or from a call under way that somebody with the lock has overtaken. */
 int64_t gort__move_settle(const struct gort__move *move, uint32_t shut);
 
 #endif

@@ -10,6 +10,8 @@
  *     IDLE --new, reset--> PENDING --time--> STARTED --begins--> PENDING or IDLE, with calls == 1
  *      ^-------------------- stop, reset -------'
  *
+ * One that may have been moved (move.h) is PENDING for a millisecond more when its time has come, and then perhaps for longer.
+ *
  * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time it was
  * fired for is not, or not yet, the current setting's.
  * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) turn
@@ -116,7 +118,7 @@ static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns, uint32_t
 
 static void fire(void *arg);
 
-/* Into the heap, for its time, and from then on it may be moved. Called with the lock held; or by the only one who has it, until it is in the
+/* Into the heap, for its time; it may be moved even before it is there. Called with the lock held; or by the only one who has it, until it is in the
  * heap: so nothing is written after that. */
 static void arm_locked(gort_timer *t, struct cold *c)
 {
@@ -197,11 +199,6 @@ static void shut_locked(gort_timer *t, struct cold *c)
     gort__timer_set_sure(&c->heap, &c->own, gort__os_now() + GORT_MS, NULL, fire, t);
 }
 
-static int64_t slipped(int64_t when, uint32_t lease)
-{
-    return lease && __builtin_add_overflow(when, gort__lease_slip(lease), &when) ? GORT_FOREVER : when;
-}
-
 /* That moment, or the time, has come: when is right from now on. */
 static void settle_locked(gort_timer *t, struct cold *c, int64_t now)
 {
@@ -211,13 +208,12 @@ static void settle_locked(gort_timer *t, struct cold *c, int64_t now)
         when = to;
         c->lease = gort__lease_of(to);
     }
-    if (now >= when) {
-        when = slipped(when, c->lease);
+    if (c->lease && now >= when) {
+        if (__builtin_add_overflow(when, gort__lease_slip(c->lease), &when))
+            when = GORT_FOREVER;
         c->lease = 0;
-        if (to) /* in the unit of `when`, but before it; or it has been settled before, and is so once more */
-            to = slipped(to, gort__lease_of(to));
     }
-    gort__store(&c->when, to > when ? to : when, RELAXED);
+    gort__store(&c->when, when, RELAXED);
 }
 
 static void fire_locked(gort_timer *t, struct cold *c)
@@ -378,7 +374,7 @@ bool gort_timer_reset(gort_timer *t, int64_t first, int64_t period)
         gort__fatal("gort_timer_reset: NULL timer");
     struct gort__m *m = gort__enter_at_once();
     if (GORT_UNLIKELY(!m || period > 0) || !gort__lease_fits(first) || !gort__move_later(&t->move, first))
-        return reset(t, first, period);
+        return reset(t, first, period); /* which enters once more: to be inside is a flag, not a count */
     if (GORT_UNLIKELY(gort__leave_looks(m)))
         return leave_slowly(m);
     return true;

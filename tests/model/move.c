@@ -66,7 +66,10 @@ static struct {
     int64_t entry;       /* when the timer's entry of the heap comes up; 0: there is none */
     bool movable;        /* the heap looks at the time in the timer, too */
     bool scarce;         /* the first goroutine cannot be started */
-    int64_t slip;        /* of the lease that they are moved by */
+    int64_t slip;        /* of the lease that they are moved by, */
+    int64_t other_slip;  /* and of the one that the timer was set by */
+    uint32_t busy;       /* somebody says so before it resets the timer, */
+    bool moved, saw;     /* and is told that it was active; the one who stops it has seen that */
     int started;         /* goroutines of calls that have not begun, */
     uintptr_t turn[4];   /* and what for */
     int calls, expected; /* that have come, and must have in the end */
@@ -120,7 +123,7 @@ bool gort__timer_cancel(struct gort__timer *t)
 int64_t gort__lease_slip(uint32_t lease)
 {
     MODEL_ASSERT(lease == gort__lease_of(END) || lease == gort__lease_of(OTHER_END));
-    return lease == gort__lease_of(END) ? book.slip : 0;
+    return lease == gort__lease_of(END) ? book.slip : book.other_slip;
 }
 
 int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
@@ -209,7 +212,7 @@ static void resets_to(int units)
         book.from = when;
     if (book.users == 1 || when > book.to)
         book.to = when;
-    /* It may come before we return; two units are what may get lost by rounding, a moment and a lack of memory. */
+    /* It may come before we return; two units are more than what a moment and a lack of memory take. */
     book.least = when < book.least ? when : book.least;
     book.most = END + 100 * UNIT;
     was_reset(gort_timer_reset(&timer, ns, 0));
@@ -279,6 +282,23 @@ static void stops_and_moves(void)
     resets_to(40);
 }
 
+/* By the program's own words one comes after the other: who stops it and does not see that somebody is busy came first. */
+static void says_so_and_moves(void)
+{
+    gort__xchg(&book.busy, 1, SEQ_CST);
+    gort__arch_fence_after_rmw();
+    book.moved = gort_timer_reset(&timer, 40 * UNIT, 0);
+}
+static void stops_and_looks(void)
+{
+    MODEL_ASSERT(gort_timer_stop(&timer) || book.moved);
+    book.saw = gort__load(&book.busy, RELAXED);
+}
+static void one_came_first(void)
+{
+    MODEL_ASSERT(book.saw || !book.moved);
+}
+
 /* For some other timer; it will do for this one, too, if it begins late enough. */
 static void fences(void)
 {
@@ -329,6 +349,13 @@ static void has_slipped(void)
     start();
     book.slip = 3 * UNIT;
 }
+static void other_has_slipped(void)
+{
+    start();
+    book.other_slip = 3 * UNIT;
+    book.least += book.other_slip;
+    book.most += book.other_slip;
+}
 static void not_yet(void)
 {
     start();
@@ -361,6 +388,10 @@ static const struct model forth = {
     .setup = start, .threads = {moves_back_and_forth, fires_thrice}, .final = all_come};
 static const struct model slipped_away = {
     .setup = has_slipped, .threads = {moves_a_little, fires_thrice}, .final = all_come};
+static const struct model slipped_before = {
+    .setup = other_has_slipped, .threads = {moves_a_little, fires_thrice}, .final = all_come};
+static const struct model in_order = {
+    .setup = start, .threads = {says_so_and_moves, stops_and_looks}, .final = one_came_first};
 static const struct model fresh = {.setup = not_yet, .threads = {makes_one, fires_thrice}, .final = all_come};
 static const struct model no_memory = {
     .setup = scarce, .threads = {moves_twice, fires_thrice}, .final = all_come};
@@ -387,6 +418,7 @@ TEST(moved_while_it_comes)
 TEST(the_lease_has_slipped)
 {
     model_check_both(slipped_away, "a lease that has slipped", 0, 0);
+    model_check_both(slipped_before, "the one before has slipped", 0, 0);
 }
 TEST(fired_while_it_is_made)
 {
@@ -404,6 +436,10 @@ TEST(stopped_while_it_comes)
 {
     model_check_both(stopped, "moved and stopped", 0, 0);
     model_check_both(restarted, "stopped and started", 0, 0);
+}
+TEST(stopped_before_or_after)
+{
+    model_check_both(in_order, "stopped and looked", 0, 0);
 }
 TEST(a_fence_for_many)
 {
@@ -456,13 +492,15 @@ TEST(mutation_forget)
 }
 TEST(mutation_floor)
 {
-    model_catch_kept(&twice, "it may be moved to before its entry", "gort__move_open", MODEL_OP_STORE,
+    model_catch_kept(&twice, "it may be moved to before its entry", "gort__move_change", MODEL_OP_STORE,
                      UINT64_MAX << 32);
 }
 TEST(mutation_close)
 {
-    model_catch(&stopped, "it can be moved when it was stopped", "gort__move_close", MODEL_OP_STORE,
+    model_catch(&stopped, "it can be moved when it was stopped", "gort__move_change", MODEL_OP_XCHG,
                 MODEL_SKIPPED);
+    model_catch(&in_order, "whoever stops it does not see what came before", "gort__move_change",
+                MODEL_OP_XCHG, MODEL_NOT_A_FENCE);
 }
 TEST(mutation_number_of_the_fence)
 {
