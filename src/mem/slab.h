@@ -5,7 +5,7 @@
  * Why: goroutine records must stay goroutine records for the whole run, so that a dump or a stale
  * pointer always finds one; and nothing here may call malloc (DESIGN.md, preemption).
  * Objects may have two halves: the few words that are touched again and again lie side by side with those of others, where a
- * million of them take an eighth of the cache lines and pages, and the rest lies further back in the same chunk.
+ * million of them take few cache lines and pages, and the rest lies further back in the same chunk.
  */
 #ifndef GORT_SRC_MEM_SLAB_H
 #define GORT_SRC_MEM_SLAB_H

@@ -40,7 +40,7 @@ struct gort__move {
 /* Moves a timer to a time that lies ns from now. False: nothing is known; take its lock. Inside. */
 static GORT_ALWAYS_INLINE bool gort__move_later(struct gort__move *move, int64_t ns)
 {
-    uint64_t open = gort__load(&move->open, ACQUIRE); /* pairs with gort__move_open */
+    uint64_t open = gort__load(&move->open, ACQUIRE); /* pairs with gort__move_change */
     int64_t end = gort__load(&gort__lease.end, RELAXED);
     int64_t to = end + ((ns + GORT_LEASE_UNIT - 1) & -GORT_LEASE_UNIT);
     /* In units, in the upper half; or one less, if the lower one says so. */

@@ -259,7 +259,7 @@ static void fire(void *arg)
 static void init(gort_timer *t, void (*fn)(void *), void *arg)
 {
     struct cold *c = cold(t);
-    gort__move_close(&t->move);
+    gort__store(&t->move.open, 0, RELAXED); /* whatever was there before */
     c->lock = (struct gort__lock){0};
     c->refs = 1;
     c->state = IDLE;
