@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 #
-# What gets installed: headers, both libraries, gort.pc and the CMake package. All of it can be moved
-# together to another prefix afterwards.
+# What gets installed: headers, both libraries, gort.pc and the CMake package; debug.cmake adds the debug library. All of it
+# can be moved together to another prefix afterwards.
 
 include(CMakePackageConfigHelpers)
 
 install(FILES ${PROJECT_SOURCE_DIR}/include/gort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# gc.h comes with the library that it is about; gort.h does not include it.
+set(without_gc)
+if(NOT GORT_GC_FOUND)
+    set(without_gc PATTERN gc.h EXCLUDE)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" ${without_gc})
 install(TARGETS gort gort_static EXPORT gortTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 

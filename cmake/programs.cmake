@@ -11,6 +11,9 @@
 #    * Build: gc                   links libgort-gc; HAVE_GORT_GC is defined if it is there. Examples may say this, too:
 #                                  without it they are not built
 #    * Build: pkg:NAME             a library that pkg-config knows; HAVE_NAME is defined if it is there
+#    * Build: lib:NAME             libNAME.a, else libNAME.so, which replaces malloc; HAVE_NAME is defined if it is there
+#    * Build: with:NAME            a shared library made of tests/lib/shared/NAME.c, which replaces malloc; WITH_NAME is
+#                                  defined if there is one
 # The words may be combined on that one line.
 
 include(cmake/faults.cmake)
@@ -39,6 +42,40 @@ function(gort_link_package target package)
         target_link_libraries(${target} PRIVATE PkgConfig::PKG_${package})
         target_compile_definitions(${target} PRIVATE HAVE_${upper})
     endif()
+endfunction()
+
+# A library that replaces malloc, which a sanitizer does, too.
+function(gort_link_malloc target name)
+    if(CMAKE_CROSSCOMPILING OR GORT_SANITIZE)
+        return()
+    endif()
+    if(GORT_STATIC_PROGRAMS)
+        find_library(LIB_${name} NAMES lib${name}.a)
+    else()
+        find_library(LIB_${name} NAMES lib${name}.a ${name})
+    endif()
+    if(LIB_${name})
+        string(TOUPPER ${name} upper)
+        target_link_libraries(${target} PRIVATE -Wl,--no-as-needed ${LIB_${name}} -Wl,--as-needed m ${CMAKE_DL_LIBS})
+        target_compile_definitions(${target} PRIVATE HAVE_${upper})
+    endif()
+endfunction()
+
+function(gort_link_shared target name)
+    if(CMAKE_CROSSCOMPILING OR GORT_SANITIZE OR GORT_STATIC_PROGRAMS)
+        return()
+    endif()
+    if(NOT TARGET test_shared_${name})
+        add_library(test_shared_${name} SHARED EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/lib/shared/${name}.c)
+        set_target_properties(test_shared_${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS ON OUTPUT_NAME odd
+            LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/lib)
+        target_compile_definitions(test_shared_${name} PRIVATE _GNU_SOURCE)
+        target_include_directories(test_shared_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/lib)
+        target_link_libraries(test_shared_${name} PRIVATE gort_flags Threads::Threads)
+    endif()
+    string(TOUPPER ${name} upper)
+    target_link_libraries(${target} PRIVATE -Wl,--no-as-needed test_shared_${name} -Wl,--as-needed)
+    target_compile_definitions(${target} PRIVATE WITH_${upper})
 endfunction()
 
 function(gort_test dir source)
@@ -70,10 +107,14 @@ function(gort_test dir source)
             endif()
         elseif(word MATCHES "^pkg:(.+)")
             gort_link_package(${target} ${CMAKE_MATCH_1})
+        elseif(word MATCHES "^lib:(.+)")
+            gort_link_malloc(${target} ${CMAKE_MATCH_1})
+        elseif(word MATCHES "^with:(.+)")
+            gort_link_shared(${target} ${CMAKE_MATCH_1})
         elseif(word MATCHES "^-")
             target_compile_options(${target} PRIVATE ${word})
         else()
-            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, gc, pkg:NAME or compiler flags")
+            message(FATAL_ERROR "${source}: Build: ${word}: use standalone, shared, faults, gc, pkg:NAME, lib:NAME, with:NAME or compiler flags")
         endif()
     endforeach()
     target_link_libraries(${target} PRIVATE gort_private gort_testkit ${library})
@@ -188,5 +229,13 @@ if(GORT_BENCH)
             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
         target_link_libraries(bench_${name} PRIVATE gort_static)
         add_dependencies(benches bench_${name})
+    endforeach()
+    file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/pthreads/*.c) # twins that do without gort
+    foreach(source ${found})
+        get_filename_component(name ${source} NAME_WE)
+        gort_program(bench_pthreads_${name} ${source})
+        set_target_properties(bench_pthreads_${name} PROPERTIES OUTPUT_NAME ${name}
+            RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/pthreads)
+        add_dependencies(benches bench_pthreads_${name})
     endforeach()
 endif()

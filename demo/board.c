@@ -156,7 +156,8 @@ static void read_dump(struct view *v)
     gort_dump(board.file);
     ssize_t n = pread(board.file, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    sscanf(text, "gort: %u goroutines, maxprocs %u, %u idle, %u looking for work, %u in the global queue",
+    sscanf(text,
+           "gort: %u goroutines, maxprocs %u, %u Ps idle, %u threads looking for work, %u goroutines in",
            &v->goroutines, &v->procs, &v->idle, &v->looking, &v->queued);
     char *save = NULL;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))

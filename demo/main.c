@@ -65,7 +65,7 @@ static void summary(const struct results *r, double seconds)
     entry("all of this took", value);
 
     heading("next");
-    static const char *const next[][2] = {{"make test", "everything it promises, in all configurations"},
+    static const char *const next[][2] = {{"make test", "everything it promises"},
                                           {"make bench", "beside the same programs in Go"},
                                           {"examples/", "short programs, one idea each"},
                                           {"docs/ARCHITECTURE.md", "how it works"}};

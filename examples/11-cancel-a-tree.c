@@ -3,7 +3,8 @@
  * 11-cancel-a-tree.c - end the waits of a whole tree.      cc 11-cancel-a-tree.c -o 11-cancel-a-tree -lgort
  *
  * Goroutines inherit the context in use where they are started. Cancelling it reaches all of them, also those
- * that are parked: every call that waits returns -ECANCELED. A deadline does the same by itself: -ETIMEDOUT.
+ * that are parked: waits for channels, time and I/O return -ECANCELED; those for locks and their like last, but for
+ * their _until forms. A deadline does the same by itself: -ETIMEDOUT.
  */
 #include <errno.h>
 #include <gort.h>

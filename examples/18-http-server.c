@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 18-http-server.c - HTTP/1.1 in a page and a half.      cc 18-http-server.c -o 18-http-server -lgort -pthread
+ * 18-http-server.c - HTTP/1.1 in three pages.      cc 18-http-server.c -o 18-http-server -lgort -pthread
  *
  *     18-http-server 8080            then: curl http://127.0.0.1:8080/
  *
@@ -21,16 +21,32 @@ static gort_wg connections;
 static int listener;
 
 struct request {
-    bool head, found, close;
+    bool head, found, close, has_length;
     size_t body; /* bytes that follow it */
 };
 
-static const char *value_of(const char *line, const char *name)
+/*
+ * Whoever stands before us (a proxy, a cache) must see the same requests as we do: else somebody hides one in another's body. So all
+ * that two readers might understand differently is refused, not repaired (RFC 9112, section 11.2).
+ */
+
+/* The characters of a method and of a header's name. */
+static bool is_token(const char *text, size_t n)
 {
-    size_t n = strlen(name);
-    if (strncasecmp(line, name, n) != 0 || line[n] != ':')
-        return NULL;
-    return line + n + 1 + strspn(line + n + 1, " \t");
+    for (size_t i = 0; i < n; i++)
+        if (!strchr("!#$%&'*+-.^_`|~", text[i]) && !(text[i] >= '0' && text[i] <= '9') &&
+            !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z'))
+            return false;
+    return n > 0;
+}
+
+/* No control characters but tabs; so no NUL, and no CR that is not before the LF. */
+static bool is_text(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 127)
+            return false;
+    return true;
 }
 
 /* Whether a list like "TE, close" has this word in it. */
@@ -43,47 +59,62 @@ static bool lists(const char *value, const char *word)
     return false;
 }
 
+/* Digits and nothing else; no sign, no list, no overflow. */
 static bool parse_length(const char *value, size_t *n)
 {
-    char *end;
-    *n = strtoul(value, &end, 10);
-    end += strspn(end, " \t");
-    return *value >= '0' && *value <= '9' && !*end && *n <= INT64_MAX; /* too many digits make it ULONG_MAX */
+    size_t digits = strspn(value, "0123456789"), spaces = strspn(value + digits, " \t");
+    *n = strtoul(value, NULL, 10);
+    return digits > 0 && digits < 19 && !value[digits + spaces];
 }
 
-static bool parse_first_line(char *line, struct request *r)
+/* "GET / HTTP/1.1": two spaces, and a version of two digits. */
+static bool parse_first_line(char *line, size_t len, struct request *r)
 {
     char *path = strchr(line, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
-    if (!version || strncmp(version, " HTTP/1.", 8) != 0)
+    if (!is_text(line, len) || !version || version == path + 1 || !is_token(line, (size_t)(path - line)))
+        return false;
+    if (strcmp(version, " HTTP/1.1") != 0 && strcmp(version, " HTTP/1.0") != 0)
         return false;
     *path++ = *version = '\0';
-    r->head = strcmp(line, "HEAD") == 0;
-    r->found = strcmp(path, "/") == 0;
-    r->close = version[8] == '0';
-    r->body = 0;
+    *r = (struct request){
+        .head = strcmp(line, "HEAD") == 0, .found = strcmp(path, "/") == 0, .close = version[8] == '0'};
     return true;
 }
+
+/* "Name: value", where no space stands before the colon, or at the beginning: that would be the rest of the line before. */
+static bool parse_header(char *line, size_t len, struct request *r)
+{
+    char *colon = strchr(line, ':');
+    if (!is_text(line, len) || !colon || !is_token(line, (size_t)(colon - line)))
+        return false;
+    *colon = '\0';
+    const char *value = colon + 1 + strspn(colon + 1, " \t");
+    if (strcasecmp(line, "Connection") == 0) {
+        r->close = lists(value, "close") || (r->close && !lists(value, "keep-alive"));
+    } else if (strcasecmp(line, "Content-Length") == 0) {
+        if (r->has_length || !parse_length(value, &r->body))
+            return false;
+        r->has_length = true;
+    }
+    return strcasecmp(line, "Transfer-Encoding") != 0; /* we know none, and a length beside one is a trick */
+}
+
+enum { MOST_HEADERS = 100 };
 
 /* 1: a request; 0: the peer is done; < 0: -errno, -EPROTO for what is no request. */
 static int read_request(gort_reader *in, struct request *r)
 {
     char *line;
-    const char *value;
     size_t len;
     int got = gort_reader_line(in, &line, &len);
     if (got <= 0)
         return got;
     gort_ctx_use(NULL); /* it has begun: it will be answered */
-    if (!parse_first_line(line, r))
+    if (!parse_first_line(line, len, r))
         return -EPROTO;
-    while ((got = gort_reader_line(in, &line, &len)) == 1 && len) {
-        if ((value = value_of(line, "Connection")))
-            r->close = lists(value, "close") || (r->close && !lists(value, "keep-alive"));
-        else if ((value = value_of(line, "Content-Length")) && !parse_length(value, &r->body))
+    for (int n = 0; (got = gort_reader_line(in, &line, &len)) == 1 && len; n++)
+        if (n == MOST_HEADERS || !parse_header(line, len, r))
             return -EPROTO;
-        else if (value_of(line, "Transfer-Encoding"))
-            return -EPROTO;
-    }
     return got == 1 ? 1 : got < 0 ? got : -EPROTO;
 }
 
@@ -154,8 +185,8 @@ static int start(void *port)
     if (GORT_GO(shut_down, signals) < 0)
         return 1;
     for (int fd; (fd = gort_accept(listener)) != -EBADF;) {
-        if (fd < 0) {
-            gort_sleep(10 * GORT_MS); /* too many open files: some will be closed soon */
+        if (fd < 0) { /* too many open files, or no memory: some will be free soon */
+            gort_sleep(10 * GORT_MS);
             continue;
         }
         gort_wg_add(&connections, 1);

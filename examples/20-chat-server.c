@@ -2,19 +2,23 @@
 /*
  * 20-chat-server.c - what one says, all hear.      cc 20-chat-server.c -o 20-chat-server -lgort -pthread
  *
- *     20-chat-server 7002            then, several times: nc 127.0.0.1 7002
+ *     20-chat-server 7002 [SECONDS]            then, several times: nc 127.0.0.1 7002
  *
  * Each guest has a goroutine that reads lines and one that writes them from a channel. Whoever does not read fast enough
- * misses lines instead of holding up the others. The first line of a guest is his name.
+ * misses lines instead of holding up the others. The first line of a guest is his name: who does
+ * not say it within so many seconds (30) has to go. Guests who only listen may stay; the kernel asks now and then whether they
+ * are still there.
  * Test: by tests/servers chat
  */
 #include <gort.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 enum { LINE = 512, GUESTS = 100 };
 
+static int64_t patience = 30 * GORT_SEC; /* for a name */
 static gort_mutex lock;
 static gort_chan *guests[GUESTS]; /* of lines; NULL: a free chair; guarded by lock */
 
@@ -61,12 +65,15 @@ static void speak(int fd)
     gort_reader in;
     gort_chan *hears = gort_chan_ref(gort_chan_new(LINE, 64)); /* one for each of us */
     gort_reader_init(&in, fd, room, sizeof room);
+    in.deadline = gort_in(patience);
+    gort_set_keepalive(fd, 60 * GORT_SEC);
     if (!hears || gort_reader_line(&in, &line, &len) != 1 || GORT_GO(hear, fd, hears) < 0) {
         gort_chan_unref(hears);
         gort_chan_unref(hears);
         gort_close(fd);
         return;
     }
+    in.deadline = GORT_FOREVER;
     snprintf(name, sizeof name, "%s", line);
     int chair = sit_down(hears);
     tell_all(name, " comes in");
@@ -94,7 +101,7 @@ static int serve(void *port)
     fflush(stdout);
     for (;;) {
         int fd = gort_accept(listener);
-        if (fd < 0)
+        if (fd < 0) /* too many open files, or no memory: some will be free soon */
             gort_sleep(10 * GORT_MS);
         else if (GORT_GO(speak, fd) < 0)
             gort_close(fd);
@@ -103,5 +110,7 @@ static int serve(void *port)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2)
+        patience = (int64_t)(strtod(argv[2], NULL) * (double)GORT_SEC);
     return gort_run(serve, argc > 1 ? argv[1] : "0");
 }

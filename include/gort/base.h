@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gort/base.h - what every header of gort needs: linkage, attributes, the standard types. */
+/* gort/base.h - linkage macros, attributes and standard types that every header of gort needs. */
 #ifndef GORT_BASE_H
 #define GORT_BASE_H
 
@@ -21,7 +21,7 @@
 #endif
 
 #define GORT_API __attribute__((visibility("default")))
-/* The result tells whether it happened: the compiler reminds whoever drops it. */
+/* Only the result tells whether the call has done its work: the compiler warns a caller that ignores it. */
 #define GORT_MUST_CHECK __attribute__((warn_unused_result))
 #define GORT_NORETURN   __attribute__((noreturn))
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/chan.h - channels: values of one size handed from goroutine to goroutine, and select.
+ * gort/chan.h - channels, which carry values of one size from senders to receivers, and select.
  *
- * With capacity 0 a send waits for its receiver; else values wait in a buffer of that many. Senders
- * and receivers that wait are served in the order of their arrival. Goroutines and plain threads may
- * use both ends. The plain form waits for ever, `_until` until a deadline (gort_in), GORT_TRY not at
- * all (-EAGAIN). A NULL channel is fatal, but in gort_select it disables its case.
+ * A channel with capacity 0 has no buffer: a send waits until a receiver takes the value. A channel with
+ * capacity n keeps up to n values in a buffer: a send waits while it is full, a receive while it is empty.
+ * Waiting senders and receivers are served in the order of their arrival. Goroutines and plain threads may
+ * use either end.
+ *
+ * A NULL channel is fatal, except where a comment says otherwise. To send from NULL is fatal too, unless the
+ * channel's values have no bytes. To use a channel after its last reference is gone is fatal as long as its
+ * memory has not been used again.
  */
 #ifndef GORT_CHAN_H
 #define GORT_CHAN_H
@@ -19,56 +23,72 @@ typedef struct gort_chan gort_chan;
 
 #define GORT_CHAN_ELEM_MAX ((size_t)64 << 10)
 
-/* A channel of cap elements of elem bytes (0 .. GORT_CHAN_ELEM_MAX), with one reference. NULL: no memory, or elem too large. */
+/*
+ * Returns a new channel with one reference, for values of elem bytes (0 to GORT_CHAN_ELEM_MAX) and with
+ * capacity cap. Returns NULL if there is no memory or elem is too large. Never parks.
+ */
 GORT_API gort_chan *gort_chan_new(size_t elem, size_t cap);
-/* One reference more, and one less; the last frees it. Never park. NULL is fine. */
+/*
+ * Takes a reference and returns ch; drops a reference. The channel is freed with its last reference. Neither
+ * parks; both do nothing with NULL.
+ */
 GORT_API gort_chan *gort_chan_ref(gort_chan *ch);
 GORT_API void gort_chan_unref(gort_chan *ch);
 
-/* 0: sent. -EPIPE: closed, the sender keeps the value. -EAGAIN, -ETIMEDOUT, -ECANCELED: not sent. */
+/*
+ * Sends a copy of *value. Returns 0; -EPIPE: the channel is closed; -EAGAIN (GORT_TRY), -ETIMEDOUT,
+ * -ECANCELED. After an error nothing has been sent, and the sender keeps the value. May park.
+ */
 GORT_API int gort_chan_send(gort_chan *ch, const void *value);
 GORT_API int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline);
 
-/* 1: received. 0: closed and drained, *value is zeroed. -EAGAIN, -ETIMEDOUT, -ECANCELED: nothing received.
- * value may be NULL: the value is dropped. */
+/*
+ * Receives a value into *value; if value is NULL, the received value is dropped. Returns 1; 0: the channel is
+ * closed and its buffer empty, and *value has been zeroed; -EAGAIN (GORT_TRY), -ETIMEDOUT, -ECANCELED:
+ * nothing was received. May park.
+ */
 GORT_API int gort_chan_recv(gort_chan *ch, void *value);
 GORT_API int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline);
 
-/* Receivers get what is left and then 0, senders -EPIPE. 0, or -EPIPE when it was closed already. Never parks. */
+/*
+ * Closes the channel, whichever end the caller uses. Receivers get the values in the buffer and then 0,
+ * senders get -EPIPE; those that wait now do so at once. Returns 0, or -EPIPE if the channel was closed
+ * already. Never parks.
+ */
 GORT_API int gort_chan_close(gort_chan *ch);
 
-/* How many values wait in the buffer; how many fit. NULL: 0. */
+/* The number of values in the buffer; the capacity. 0 for NULL. Neither parks. */
 GORT_API size_t gort_chan_len(const gort_chan *ch);
 GORT_API size_t gort_chan_cap(const gort_chan *ch);
-/* Bytes an element. NULL: 0. Never parks. */
+/* The size of a value in bytes. 0 for NULL. Never parks. */
 GORT_API size_t gort_chan_elem(const gort_chan *ch);
 
 enum { GORT_RECV = 1, GORT_SEND = 2 };
 
-/* One thing that a select may do. result: what the plain call would have returned, set for the case that happened. */
+/* One case of a select: a send or a receive. */
 typedef struct gort_case {
     union {
-        gort_chan *ch; /* NULL: never happens */
+        gort_chan *ch; /* NULL disables the case */
         int fd;        /* reserved */
     };
     union {
-        void *recv; /* where a received value goes; NULL: dropped */
-        const void *send;
+        void *recv;       /* where to store the received value; NULL drops it */
+        const void *send; /* the value to send */
     };
-    int op; /* GORT_RECV, GORT_SEND */
-    int result;
+    int op;     /* GORT_RECV or GORT_SEND; anything else is fatal */
+    int result; /* set in the case that happened: what gort_chan_send or gort_chan_recv would have returned */
 } gort_case;
 
 /*
- * Waits until one of the cases can happen, and does just that one; chosen at random when several can.
- * Its index; -EAGAIN (GORT_TRY), -ETIMEDOUT, -ECANCELED: none happened; -EINVAL: more than 65535 cases. A channel may be listed several
- * times and in both directions.
+ * Waits until at least one of the n cases can happen, and does exactly one, chosen at random if several can.
+ * Returns its index; -EAGAIN (GORT_TRY), -ETIMEDOUT, -ECANCELED, -ENOMEM (many cases only): none happened;
+ * -EINVAL: more than 65535 cases. A channel may appear in several cases and in both directions. May park.
  */
 GORT_API int gort_select(gort_case *cases, size_t n, int64_t deadline);
 
 GORT_END_DECLS
 
-/* Cases as values, for gort/select.h and gort/typed.h. */
+/* Make cases, for gort/select.h and gort/typed.h. */
 static inline gort_case gort_priv_case_recv(gort_chan *ch, void *address)
 {
     gort_case c;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/errno.h - an errno that stays right when a goroutine changes its thread.
+ * gort/errno.h - an errno that stays right when a goroutine continues on another thread.
  *
- * The C library declares the address of errno as a constant of the calling function, so compilers
- * compute it once and keep it across calls; after a call that parked, the goroutine may be on
- * another thread and the kept address is the old thread's. This errno is asked for anew each time.
- * Files that do not include gort.h can have it with `-include gort/errno.h`; a file that never
- * uses errno across a parking call may define GORT_NO_ERRNO to leave it alone.
+ * The C library tells the compiler that the address of errno never changes within a function, so the compiler
+ * computes it once and keeps it across calls. After a call that has parked, the goroutine may be on another
+ * thread, and the kept address is that of the old thread's errno. The errno of this header asks for the
+ * address each time.
+ *
+ * For files that do not include gort.h, compile with `-include gort/errno.h`. A file that does not use errno
+ * across calls that may park can define GORT_NO_ERRNO to keep the C library's errno.
  */
 #ifndef GORT_ERRNO_H
 #define GORT_ERRNO_H

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/gc.h - memory that nobody frees: the Boehm collector (libgc) for goroutines.
+ * gort/gc.h - garbage-collected memory for goroutines, from the Boehm collector (libgc).
  *
- * In a library of its own, libgort-gc, which needs libgc; gort.h does not include it. Goroutines' stacks and registers, their
- * arguments and keys, buffers of channels and timers keep objects alive, as do global variables and other objects of the
- * collector. Memory of malloc and thread-local variables do not, nor do goroutines that the end of a run has left in a
- * blocking call. A collection stops the world (gort_world_stop).
+ * These functions are in a library of their own, libgort-gc, which needs libgc; gort.h does not include this
+ * header. An object stays alive while a pointer to it is on a stack or in a register of a goroutine, in its
+ * arguments or values of keys, in the buffer of a channel, in a timer, in a global variable or in another
+ * object of the collector. Pointers in malloc's memory, in thread-local variables, and on the stacks of
+ * goroutines that the end of a run has left in a blocking call do not keep it alive. A collection stops the
+ * world (gort_world_stop).
  */
 #ifndef GORT_GC_H
 #define GORT_GC_H
@@ -14,23 +16,28 @@
 
 GORT_BEGIN_DECLS
 
-/* Once, in main, before the first run and before any other call to libgc. */
+/* Prepares the collector. Call it once, in main, before the first run and before any other call to libgc. */
 GORT_API void gort_gc_init(void);
 
-/* size zeroed bytes that may hold pointers; NULL: no memory. May collect first or after, which may wait. From goroutines, and
- * from plain threads that libgc knows (main; those that called GC_register_my_thread). */
+/*
+ * Returns size zeroed bytes, which may hold pointers; NULL: no memory. It may run a collection and may park.
+ * Callable from goroutines, and from plain threads that libgc knows: main, and threads that have called
+ * GC_register_my_thread. This holds for all functions below.
+ */
 GORT_API void *gort_gc_malloc(size_t size);
-/* The same for data without pointers, not zeroed: text, numbers. */
+/* The same for data without pointers, such as text or numbers. The memory is not zeroed. */
 GORT_API void *gort_gc_malloc_atomic(size_t size);
-/* As realloc; p is NULL or from these. */
+/* As realloc(3); p is NULL or comes from these functions. */
 GORT_API void *gort_gc_realloc(void *p, size_t size);
-/* For those who know that nobody uses it any more; never necessary. */
+/* Frees p at once, if the caller knows that nothing points to it any more. Never necessary. */
 GORT_API void gort_gc_free(void *p);
 
-/* Collects now, then runs finalizers that are due (GC_register_finalizer), in the caller. */
+/*
+ * Runs a collection, and then, in the caller, the finalizers that are due (GC_register_finalizer). May park.
+ */
 GORT_API void gort_gc_collect(void);
 
-/* How large the collector's heap is, in bytes. */
+/* Returns the size of the collector's heap in bytes. */
 GORT_API size_t gort_gc_heap_size(void);
 
 GORT_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/group.h - structured concurrency: goroutines that are started, fail and end together; and a
- * fixed number of workers behind a bounded queue.
+ * gort/group.h - groups of goroutines whose first error cancels the others, and pools of workers with a
+ * bounded queue.
  */
 #ifndef GORT_GROUP_H
 #define GORT_GROUP_H
@@ -13,8 +13,8 @@
 GORT_BEGIN_DECLS
 
 /*
- * A group: its members run under a context of their own, below parent. The first that returns
- * anything but 0 cancels that context for the others, and its value is what wait returns.
+ * A group. Its goroutines, the members, use the group's context. The first member that returns a value other
+ * than 0 cancels that context, and gort_group_wait returns that value.
  */
 typedef struct gort_group {
     gort_ctx *gort_priv_ctx;
@@ -24,32 +24,57 @@ typedef struct gort_group {
     int gort_priv_err;
 } gort_group;
 
-/* parent NULL: below the context in use by the caller, if there is one. 0 or -ENOMEM. */
+/*
+ * Prepares a group, with a context below parent; if parent is NULL, below the context that the caller uses,
+ * if there is one. Returns 0 or -ENOMEM. Never parks.
+ */
 GORT_API GORT_MUST_CHECK int gort_group_init(gort_group *group, gort_ctx *parent);
-/* At most n members run at the same time (n < 1: no limit). Before the first member is started. */
+/*
+ * At most n members run at the same time; n < 1: no limit. Call it before the first gort_group_go. Never
+ * parks.
+ */
 GORT_API void gort_group_limit(gort_group *group, int n);
-/* Starts fn(arg) as a member. When there is a limit it waits for a place until the group's context ends, whatever the caller
- * has in use: that one lies above it, unless init was given another. 0, -ECANCELED, -ETIMEDOUT, -ENOMEM. */
+/*
+ * Starts fn(arg) as a member. If the group has a limit, it first waits until fewer than n members run. That
+ * wait ends early when the group's context ends, not when the context that the caller uses does (which is
+ * usually an ancestor of the group's). Returns 0, -ECANCELED, -ETIMEDOUT, -ENOMEM, or -ESRCH: no run is on.
+ * May park if there is a limit.
+ */
 GORT_API int gort_group_go(gort_group *group, int (*fn)(void *), void *arg);
-/* Waits for all members, whatever is cancelled; the first error, or 0. Then the group's context is cancelled, for those whom
- * members started and left behind, and the group is empty and has no context: init makes a new one. */
+/*
+ * Waits until all members have ended. No context ends this wait early, but a parent that ends makes the waits
+ * of the members end. Then it cancels the group's context, also without an error: goroutines that members
+ * have started and left behind inherited it. Returns the first error, or 0. The group can be used again after
+ * another gort_group_init. May park.
+ */
 GORT_API int gort_group_wait(gort_group *group);
-/* The members' context. Borrowed, until wait returns. */
+/* The group's context. It belongs to the group and is gone when gort_group_wait returns. Never parks. */
 GORT_API gort_ctx *gort_group_ctx(gort_group *group);
 
-/* A pool: n workers that take jobs from a queue with room for `queue` of them. */
+/* A pool: a fixed number of goroutines, the workers, that run jobs from a queue. */
 typedef struct gort_pool {
     gort_chan *gort_priv_jobs;
     gort_wg gort_priv_workers;
 } gort_pool;
 
-/* Starts the workers. 0 or -errno. */
+/*
+ * Starts the workers (at least 1), with a queue that has room for `queue` jobs. Returns 0, -EINVAL, or -errno
+ * as gort_go does; after an error gort_pool_submit and gort_pool_close return -EPIPE. May park after an
+ * error, to wait for the workers that it had started.
+ */
 GORT_API GORT_MUST_CHECK int gort_pool_init(gort_pool *pool, int workers, size_t queue);
-/* fn(arg) is run by a worker; waits while the queue is full. 0, -EPIPE after close, -EAGAIN, -ETIMEDOUT, -ECANCELED. */
+/*
+ * Puts a job into the queue: a worker will run fn(arg). Waits while the queue is full. Returns 0, or -EPIPE:
+ * the pool is closed. No context ends the plain form early. The _until form may also return -EAGAIN,
+ * -ETIMEDOUT or -ECANCELED; then the job will not run. Workers use no context. May park.
+ */
 GORT_API int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg);
 GORT_API GORT_MUST_CHECK int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg,
                                                     int64_t deadline);
-/* No more jobs; waits until those in the queue are done and the workers have ended, then frees the queue. 0. */
+/*
+ * Closes the pool: no more jobs are taken. Waits until those in the queue are done and the workers have
+ * ended, then frees the queue. Returns 0, or -EPIPE: the pool was closed already. May park.
+ */
 GORT_API int gort_pool_close(gort_pool *pool);
 
 GORT_END_DECLS

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/select.h - a select whose cases stand beside their bodies.
+ * gort/select.h - GORT_SELECT: gort_select with a block of code for each case.
  *
  *     GORT_SELECT(gort_in(GORT_SEC)) {
- *         GORT_ON_RECV(jobs, &job) { run(&job); }
+ *         GORT_ON_RECV(jobs, &job) { run(job); }
  *         GORT_ON_SEND(results, &result) { sent++; }
- *         GORT_ON_CASE(ticks_case_recv(ticks, &tick)) { ... }        a typed channel (gort/typed.h)
- *         GORT_ON_ERROR { return GORT_SELECTED; }                    -ETIMEDOUT, -EAGAIN (GORT_TRY), -ECANCELED
+ *         GORT_ON_CASE(ticks_case_recv(ticks, &tick)) { beats++; }
+ *         GORT_ON_ERROR { return GORT_SELECTED; }
  *     }
  *
- * Just one body runs; GORT_SELECTED in it is what the plain call would have returned (1 or 0 for a receive, 0 or
- * -EPIPE for a send). Channels and addresses are evaluated once. `break` and `continue` leave the select. Up to 16
- * cases.
+ * The argument of GORT_SELECT is a deadline. At most one block runs: that of the case that happened, or that
+ * of GORT_ON_ERROR if the select ended with -ETIMEDOUT, -EAGAIN (the deadline GORT_TRY), -ECANCELED or
+ * -ENOMEM. Without GORT_ON_ERROR no block runs then. In a block GORT_SELECTED is the result: what
+ * gort_chan_recv (1 or 0) or gort_chan_send (0 or -EPIPE) would have returned, or the error.
+ *
+ * GORT_ON_CASE takes a gort_case, for typed channels (gort/typed.h). Channels and addresses are evaluated
+ * once. Put nothing between the blocks: the body of the select is executed twice, to collect the cases and to
+ * run one block. `break` and `continue` in a block leave the select. Up to 16 cases; more are fatal. May
+ * park.
  */
 #ifndef GORT_SELECT_H
 #define GORT_SELECT_H
@@ -23,16 +29,16 @@
 
 typedef struct gort_priv_select {
     int64_t deadline;
-    int pass;  /* 0: before; 1: cases are collected; 2: the body of the one that happened runs */
-    int n;     /* cases collected, then: how many have been passed */
+    int pass;  /* 0: not begun; 1: collects the cases; 2: runs the block of the case that happened */
+    int n;     /* pass 1: number of cases collected; pass 2: number of cases gone past */
     int index; /* what gort_select returned */
     gort_case cases[GORT_PRIV_CASES];
 } gort_priv_select;
 
 GORT_BEGIN_DECLS
-/* Goes to the next pass; false after the last one. */
+/* Begins the next pass; returns false after the last one. Calls gort_select between the two. */
 GORT_API bool gort_priv_select_step(gort_priv_select *s);
-/* Collects one case; false. More than 16 are fatal. */
+/* Collects a case and returns false. More than 16 cases are fatal. */
 GORT_API bool gort_priv_select_add(gort_priv_select *s, gort_case c);
 GORT_END_DECLS
 

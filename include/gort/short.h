@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/short.h - short names for those who want them; nothing else. Not included by gort.h.
+ * gort/short.h - short names for the most common calls. gort.h does not include this header.
  *
- * Only names that neither POSIX nor the C library uses.
+ * It defines only names that neither POSIX nor the C library uses.
  */
 #ifndef GORT_SHORT_H
 #define GORT_SHORT_H

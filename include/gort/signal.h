@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gort/signal.h - signals of the process as values in a channel.
+ * gort/signal.h - signals to the process, received from a channel.
  *
- *     gort_chan *quit = gort_chan_new(sizeof(int), 1);
+ *     int signo;
+ *     gort_chan *quit = gort_chan_new(sizeof signo, 1);
  *     gort_signal_notify(quit, SIGTERM);
- *     gort_chan_recv(quit, &signo);
+ *     if (gort_chan_recv(quit, &signo) == 1)
+ *         printf("signal %d\n", signo);
  */
 #ifndef GORT_SIGNAL_H
 #define GORT_SIGNAL_H
@@ -15,16 +17,23 @@
 GORT_BEGIN_DECLS
 
 /*
- * From now on the signal's number is sent to ch, a channel of int, instead of what the signal would do. When there is no room
- * it is dropped; several of the same kind that come close together may arrive as one. Several channels may ask for a signal,
- * each gets it. One that was blocked in the thread that called gort_run is so in all of gort's, and does not come. 0; -EINVAL:
- * a signal that cannot be caught, or that the machine raises (SIGSEGV, ...), or no channel of int; -ESRCH: no run is on. The
- * end of the run takes it back; -ECANCELED: a plain thread, and it came first. May park.
+ * From now on each signal signo to the process sends the number signo to ch, a channel of int, and does
+ * nothing else. If the channel is full, the number is dropped. Signals with the same number that come close
+ * together may arrive as one. Several channels may be registered for a signal; each gets it. A signal that is
+ * blocked in the thread that called gort_run is blocked in all threads of gort and does not arrive. The end
+ * of the run unregisters all channels. Returns 0; -EINVAL: signo cannot be caught or is raised by the CPU
+ * (SIGSEGV and the like), or ch is not a channel of int; -ESRCH: no run is on; -ECANCELED: the caller is a
+ * plain thread, and the run has ended; another -errno. May park.
  */
 GORT_API int gort_signal_notify(gort_chan *ch, int signo);
-/* No more of it to ch after this; what came before is in the channel. With the last channel the signal does again what it
- * did before gort_signal_notify. 0; -ENOENT: was not registered; -ECANCELED: a plain thread, and the end of the run, which takes
- * all back, came first; -ENOMEM: a plain thread, which needs a goroutine for it. May park. */
+/*
+ * From now on signal signo sends nothing to ch; what came before is in the channel. When no channel is
+ * registered any more, the signal does again what it did before gort_signal_notify; but if the program has
+ * installed a handler meanwhile, that handler stays. No signal is lost: one that comes at this moment is
+ * either in the channel or does what it did before. The same holds for the end of a run. Returns 0; -ENOENT:
+ * ch was not registered; -EINVAL as above; -ECANCELED: the caller is a plain thread, and the run has ended;
+ * -ENOMEM: a plain thread needs a goroutine for this, and there is no memory for it. May park.
+ */
 GORT_API int gort_signal_stop(gort_chan *ch, int signo);
 
 GORT_END_DECLS

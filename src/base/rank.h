@@ -19,7 +19,6 @@ enum gort__rank {
     GORT_RANK_TIMER, /* the heap of timers */
     GORT_RANK_SCHED, /* the global queue, idle Ms and Ps */
     GORT_RANK_REST,  /* sysmon's sleep */
-    GORT_RANK_LEASE, /* until when the time need not be asked for */
     GORT_RANK_GFREE, /* free goroutines */
     GORT_RANK_STACK, /* free stacks */
     GORT_RANK_SLAB,  /* slabs */

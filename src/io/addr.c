@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/fatal.h"
 #include "base/fmt.h"
 #include "io/net.h"
 
@@ -186,6 +187,9 @@ struct gort__addr gort__addr_any_v4(const struct gort__addr *any6)
 
 int gort_addr_parse(const char *name, const char *text, struct sockaddr_storage *out)
 {
+    GORT_NEED("gort_addr_parse", "network", name);
+    GORT_NEED("gort_addr_parse", "text", text);
+    GORT_NEED("gort_addr_parse", "place for the address", out);
     struct gort__net net;
     struct gort__addr addr = {0};
     int err = gort__net_parse(name, &net);
@@ -249,6 +253,8 @@ static size_t text_of_unix(const struct sockaddr_un *un, socklen_t len, char *ou
 
 int gort_addr_text(const struct sockaddr *addr, socklen_t len, char *text, size_t size)
 {
+    GORT_NEED("gort_addr_text", "address", addr);
+    GORT_NEED("gort_addr_text", "place for the text", text || !size);
     char all[140], six[48];
     size_t n = 0;
     all[0] = '\0';
@@ -288,10 +294,12 @@ static int text_by(int (*get)(int, struct sockaddr *, socklen_t *), int fd, char
 
 int gort_local_addr(int fd, char *text, size_t size)
 {
+    GORT_NEED("gort_local_addr", "place for the text", text || !size);
     return text_by(getsockname, fd, text, size);
 }
 
 int gort_peer_addr(int fd, char *text, size_t size)
 {
+    GORT_NEED("gort_peer_addr", "place for the text", text || !size);
     return text_by(getpeername, fd, text, size);
 }

@@ -23,13 +23,16 @@
 
 void gort_reader_init(gort_reader *r, int fd, void *buf, size_t size)
 {
+    GORT_NEED("gort_reader_init", "reader", r);
+    GORT_NEED("gort_reader_init", "buffer", buf || !size);
     if (size < 2)
-        gort__fatal("gort_reader_init: a buffer of %zu bytes", size);
+        gort__fatal("gort_reader_init: the buffer must have at least 2 bytes, but has %zu", size);
     *r = (gort_reader){.fd = fd, .deadline = GORT_FOREVER, .gort_priv_buf = buf, .gort_priv_size = size};
 }
 
 size_t gort_reader_buffered(const gort_reader *r)
 {
+    GORT_NEED("gort_reader_buffered", "reader", r);
     return r->gort_priv_to - r->gort_priv_from;
 }
 
@@ -44,6 +47,8 @@ static ssize_t more(gort_reader *r)
     size_t have = gort_reader_buffered(r);
     if (r->gort_priv_end)
         return 0;
+    if (r->fd < 0 || !r->gort_priv_buf)
+        return -EBADF; /* the fd failed to open, or the reader was never made: all zero would read fd 0 */
     if (have == room(r))
         return -EMSGSIZE;
     if (r->gort_priv_from && (have == 0 || r->gort_priv_to == room(r))) {
@@ -91,12 +96,16 @@ static int next_token(gort_reader *r, int delimiter, char **token, size_t *len, 
 
 int gort_reader_token(gort_reader *r, int delimiter, char **token, size_t *len)
 {
+    GORT_NEED("gort_reader_token", "reader", r);
+    GORT_NEED("gort_reader_token", "place for the token", token && len);
     bool whole;
     return next_token(r, delimiter, token, len, &whole);
 }
 
 int gort_reader_line(gort_reader *r, char **line, size_t *len)
 {
+    GORT_NEED("gort_reader_line", "reader", r);
+    GORT_NEED("gort_reader_line", "place for the line", line && len);
     bool whole;
     int got = next_token(r, '\n', line, len, &whole);
     if (got == 1 && whole && *len && (*line)[*len - 1] == '\r')
@@ -106,6 +115,8 @@ int gort_reader_line(gort_reader *r, char **line, size_t *len)
 
 ssize_t gort_reader_peek(gort_reader *r, size_t n, char **at)
 {
+    GORT_NEED("gort_reader_peek", "reader", r);
+    GORT_NEED("gort_reader_peek", "place for the address", at);
     if (n > room(r))
         return -EMSGSIZE;
     while (gort_reader_buffered(r) < n) {
@@ -127,6 +138,8 @@ ssize_t gort_reader_peek(gort_reader *r, size_t n, char **at)
 
 ssize_t gort_reader_read(gort_reader *r, void *to, size_t n)
 {
+    GORT_NEED("gort_reader_read", "reader", r);
+    GORT_NEED("gort_reader_read", "buffer", to || !n);
     size_t have = gort_reader_buffered(r);
     if (n == 0)
         return 0;
@@ -148,6 +161,8 @@ ssize_t gort_reader_read(gort_reader *r, void *to, size_t n)
 
 ssize_t gort_reader_read_full(gort_reader *r, void *to, size_t n)
 {
+    GORT_NEED("gort_reader_read_full", "reader", r);
+    GORT_NEED("gort_reader_read_full", "buffer", to || !n);
     size_t done = 0;
     while (done < n) {
         ssize_t got = gort_reader_read(r, (char *)to + done, n - done);
@@ -162,6 +177,7 @@ ssize_t gort_reader_read_full(gort_reader *r, void *to, size_t n)
 
 ssize_t gort_reader_skip(gort_reader *r, size_t n)
 {
+    GORT_NEED("gort_reader_skip", "reader", r);
     size_t done = 0;
     while (done < n) {
         size_t have = gort_reader_buffered(r), part = n - done < have ? n - done : have;
@@ -182,11 +198,16 @@ ssize_t gort_reader_skip(gort_reader *r, size_t n)
 
 void gort_writer_init(gort_writer *w, int fd, void *buf, size_t size)
 {
+    GORT_NEED("gort_writer_init", "writer", w);
+    GORT_NEED("gort_writer_init", "buffer", buf || !size);
     *w = (gort_writer){.fd = fd, .deadline = GORT_FOREVER, .gort_priv_buf = buf, .gort_priv_size = size};
+    if (fd < 0)
+        w->error = -EBADF; /* it failed to open: the first write says so, not the flush after it */
 }
 
 size_t gort_writer_buffered(const gort_writer *w)
 {
+    GORT_NEED("gort_writer_buffered", "writer", w);
     return w->gort_priv_used;
 }
 
@@ -200,6 +221,7 @@ static int put(gort_writer *w, const void *data, size_t n)
 
 int gort_writer_flush(gort_writer *w)
 {
+    GORT_NEED("gort_writer_flush", "writer", w);
     int err = w->gort_priv_used || w->error ? put(w, w->gort_priv_buf, w->gort_priv_used) : 0;
     if (!err)
         w->gort_priv_used = 0;
@@ -208,6 +230,8 @@ int gort_writer_flush(gort_writer *w)
 
 int gort_writer_write(gort_writer *w, const void *data, size_t n)
 {
+    GORT_NEED("gort_writer_write", "writer", w);
+    GORT_NEED("gort_writer_write", "data", data || !n);
     if (w->error)
         return w->error;
     if (n > w->gort_priv_size - w->gort_priv_used) {
@@ -225,5 +249,7 @@ int gort_writer_write(gort_writer *w, const void *data, size_t n)
 
 int gort_writer_text(gort_writer *w, const char *text)
 {
+    GORT_NEED("gort_writer_text", "writer", w);
+    GORT_NEED("gort_writer_text", "text", text);
     return gort_writer_write(w, text, strlen(text));
 }

@@ -17,6 +17,7 @@
 #include <gort/chan.h>
 #include <gort/ctx.h>
 
+#include "base/fatal.h"
 #include "io/net.h"
 #include "mem/alloc.h"
 
@@ -274,10 +275,12 @@ static int dial_in_turn(const struct dial *d, const struct gort__addr *addrs, in
 
 int gort_dial_with(const gort_net_options *options, const char *name, const char *text, int64_t deadline)
 {
+    GORT_NEED("gort_dial", "network", name);
+    GORT_NEED("gort_dial", "address", text);
     static const gort_net_options defaults;
     struct dial d = {.options = options ? options : &defaults, .deadline = deadline};
     struct gort__addr addrs[GORT__ADDRS];
-    if (gort__net_parse(name, &d.net) || !text)
+    if (gort__net_parse(name, &d.net))
         return -EINVAL;
     if (d.options->local && strlen(d.options->local) >= LOCAL)
         return -EINVAL;

@@ -17,6 +17,7 @@
 
 #include <gort/chan.h>
 
+#include "base/fatal.h"
 #include "io/ares.h"
 #include "mem/alloc.h"
 
@@ -162,6 +163,7 @@ static struct question *question(const char *host, const char *service, int fami
 int gort_resolve_until(const char *host, const char *service, struct sockaddr_storage *out, size_t n,
                        int64_t deadline)
 {
+    GORT_NEED("gort_resolve", "place for addresses", out || !n);
     if ((host && strlen(host) >= NAME) || (service && strlen(service) >= 64))
         return -EINVAL;
     struct question *q = question(host, service, AF_UNSPEC, SOCK_STREAM,

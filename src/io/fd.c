@@ -121,6 +121,13 @@ static bool waits_at_once(const struct gort__m *m, const struct gort__io *io, ui
            (io->deadline == GORT_FOREVER || io->deadline > gort__os_now());
 }
 
+/* A call that is announced as a blocking one would not block either: nothing but an event can tell when to try again. */
+static bool never_blocks(const struct gort__io *io)
+{
+    uint32_t kind = io->kind & GORT__KIND_MASK;
+    return kind == GORT__KIND_SOCKET || kind == GORT__KIND_PLAIN;
+}
+
 ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
 {
     struct gort__fd *f = io->f;
@@ -128,7 +135,7 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
     for (;;) {
         int64_t until = gort__load(&f->until[io->dir], RELAXED);
         if (GORT_UNLIKELY(until) && until <= gort__os_now()) {
-            n = -ETIMEDOUT;
+            n = gort__io_too_late(io);
             break;
         }
         uint32_t seq = gort__load(&f->seq[io->dir], ACQUIRE); /* before the try; pairs with gort__fd_event */
@@ -146,13 +153,13 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
         }
         if (n == -EAGAIN) {
             int err = gort__io_wait(m, io, seq);
-            if (err == -EPERM)
-                n = GORT__IO_BLOCKS;
-            else if (err) {
+            if (!err)
+                continue;
+            if (err != -EPERM || never_blocks(io)) { /* a sandbox has refused epoll_ctl */
                 n = err;
                 break;
-            } else
-                continue;
+            }
+            n = GORT__IO_BLOCKS;
         }
         if (GORT_UNLIKELY(n == GORT__IO_BLOCKS)) {
             n = blocking_call(m, io);
@@ -163,7 +170,7 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
             break;
     }
     if (io->woken)
-        gort__io_pass(*m, f, io->dir);
+        gort__io_pass(*m, f, io->generation, io->dir);
     io->woken = false;
     return n;
 }
@@ -217,17 +224,26 @@ static void close_last(int fd)
     gort_block_leave();
 }
 
+/* For TSan a close and a call with the same fd are a race. Here a call that blocks may go on (see above), and the others are
+ * ordered by their hold on f. 0 or -errno; Linux has closed it also when it says EINTR. */
+static int close_number(int fd)
+{
+    GORT_TSAN_ALLOW_BEGIN();
+    int err = close(fd) == 0 || errno == EINTR ? 0 : -errno;
+    GORT_TSAN_ALLOW_END();
+    return err;
+}
+
 static int retire(int fd, bool closes)
 {
     struct gort__poll_waiter *woken = NULL;
     struct gort__m *m = gort__enter();
     struct gort__fd *f = gort__fd_get(fd);
-    int err = 0, second = f && closes ? second_fd(fd, f) : -1;
+    int err = f || closes || fd >= 0 ? 0 : -EBADF, second = f && closes ? second_fd(fd, f) : -1;
     if (f)
         gort__fd_retire(f, fd, closes ? GORT__FD_CLOSING : 0, &woken);
-    /* Linux has closed it also when it says EINTR. */
-    if (closes && close(fd) != 0 && errno != EINTR)
-        err = -errno;
+    if (closes)
+        err = close_number(fd);
     if (f && closes)
         gort__fd_closed(f);
     if (woken)
@@ -254,17 +270,25 @@ int gort_shutdown(int fd, int how)
     return shutdown(fd, how) == 0 ? 0 : -errno;
 }
 
-static struct gort__poll_waiter *set_until(struct gort__fd *f, enum gort__dir d, int64_t until)
+/* 0 or -EBADF: another file has the number by now. *list: those who have to look again. */
+static int set_until(const struct gort__io *io, enum gort__dir d, int64_t until,
+                     struct gort__poll_waiter **list)
 {
-    struct gort__poll_waiter *list = NULL, **tail = &list, *w;
+    struct gort__fd *f = io->f;
+    struct gort__poll_waiter **tail = list, *w;
+    *list = NULL;
     gort__fd_lock(f);
+    if (gort__fd_generation(f) != io->generation) {
+        gort__fd_unlock(f);
+        return -EBADF;
+    }
     gort__store(&f->until[d], until, RELAXED);
     while ((w = gort__poll_take(&f->waiters[d], GORT__POLL_AGAIN)) != NULL)
         *tail = w, tail = &w->next;
     while (d == GORT__DIR_WRITE && (w = gort__poll_take(&f->writers, GORT__POLL_AGAIN)) != NULL)
         *tail = w, tail = &w->next;
     gort__fd_unlock(f);
-    return list;
+    return 0;
 }
 
 int gort_set_deadline(int fd, int what, int64_t deadline)
@@ -274,14 +298,15 @@ int gort_set_deadline(int fd, int what, int64_t deadline)
         return -EINVAL;
     struct gort__m *m = gort__enter();
     int err = gort__io_begin(&io);
-    if (GORT_CHECKS && m && deadline >= 0 && deadline < gort__sched.started_at)
-        gort__fatal(
-            "gort_set_deadline: %ld lies before the start of the run: is it a duration? Use gort_in()",
-            (long)deadline);
+    if (m)
+        gort__deadline_check(deadline, io.name);
     int64_t until = deadline == GORT_FOREVER ? 0 : deadline < 1 ? 1 : deadline;
     for (int d = 0; !err && d < 2; d++)
-        if (what & (d == GORT__DIR_READ ? GORT_READ : GORT_WRITE))
-            gort__io_ready(m, set_until(io.f, (enum gort__dir)d, until));
+        if (what & (d == GORT__DIR_READ ? GORT_READ : GORT_WRITE)) {
+            struct gort__poll_waiter *again;
+            err = set_until(&io, (enum gort__dir)d, until, &again);
+            gort__io_ready(m, again);
+        }
     if (m)
         gort__leave(m);
     return err;

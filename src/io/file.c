@@ -13,6 +13,7 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
+#include "base/fatal.h"
 #include "io/io.h"
 
 #define PIECE ((size_t)1 << 20)
@@ -86,14 +87,20 @@ ssize_t gort_sendfile(int fd, int from, off_t *offset, size_t n)
 
 int gort_pipe(int ends[2])
 {
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    int made[2];
+    GORT_NEED("gort_pipe", "place for the ends", ends);
+    ends[0] = ends[1] = -1; /* whoever ignores an error gets -EBADF later, not somebody's file */
+    if (pipe2(made, O_CLOEXEC | O_NONBLOCK) != 0)
         return -errno;
     struct gort__m *m = gort__enter();
-    int a = gort__io_adopt(m, ends[0], GORT__KIND_PLAIN), b = gort__io_adopt(m, ends[1], GORT__KIND_PLAIN);
+    int a = gort__io_adopt(m, made[0], GORT__KIND_PLAIN), b = gort__io_adopt(m, made[1], GORT__KIND_PLAIN);
     if (m)
         gort__leave(m);
-    if (a >= 0 && b >= 0)
+    if (a >= 0 && b >= 0) {
+        ends[0] = a;
+        ends[1] = b;
         return 0;
+    }
     if (a >= 0)
         gort_close(a);
     if (b >= 0)

@@ -88,8 +88,10 @@ void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list);
 int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq);
 /* How long to wait before the next try where no event will tell, in ns: longer each time. */
 int64_t gort__io_pause(uint32_t *tries);
+/* What an operation returns when the fd's own deadline has passed, which is another file's perhaps. */
+int gort__io_too_late(const struct gort__io *io);
 /* The operation is over: lets the next one that waits for the same have a look. */
-void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d);
+void gort__io_pass(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d);
 /* The right to write: one at a time, in order. 0 or -errno. */
 int gort__io_turn_take(struct gort__m **m, struct gort__io *io);
 void gort__io_turn_give(struct gort__m *m, struct gort__io *io);

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/fatal.h"
 #include "io/net.h"
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -76,6 +77,8 @@ static int set_options(int fd, const struct gort__net *net, const gort_net_optio
 
 int gort__socket_make(const struct gort__net *net, int family, const gort_net_options *o, bool listens)
 {
+    if (o->reserved[0] || o->reserved[1] || o->reserved[2] || o->reserved[3])
+        return -EINVAL;
     int fd = socket(family, net->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
@@ -116,12 +119,14 @@ static int listen_at(const struct gort__net *net, const struct gort__addr *addr,
 
 int gort_listen_with(const gort_net_options *options, const char *name, const char *text, int64_t deadline)
 {
+    GORT_NEED("gort_listen", "network", name);
+    GORT_NEED("gort_listen", "address", text);
     static const gort_net_options defaults;
     const gort_net_options *o = options ? options : &defaults;
     struct gort__net net;
     struct gort__addr addrs[GORT__ADDRS];
     int err = gort__net_parse(name, &net);
-    if (err || !text)
+    if (err)
         return -EINVAL;
     int n = gort__addr_find(&net, text, addrs, GORT__ADDRS, deadline), fd = -EINVAL;
     if (n < 0)

@@ -6,6 +6,8 @@
  * nothing safely; it blocks until the child has called exec, and allocates, so it runs as an announced blocking call.
  * The end of a child is an event of its pidfd. Kernels before 5.3 have none: there waiting is a blocking call, or with a
  * deadline or context a look now and then.
+ * Signals and the wait go through the pidfd too, where there is one: a process id may belong to somebody else as soon as
+ * anybody has reaped the child. Kernels before 5.4, and sandboxes, leave the process id.
  * Our ends of pipes do not block, the child's do: they are different files, and programs expect that.
  * Threads: any; a gort_process by one goroutine at a time.
  */
@@ -19,10 +21,17 @@
 
 #include <gort/process.h>
 
+#include "base/fatal.h"
 #include "io/io.h"
 #include "os/force.h"
 
 #define LOOK_EVERY (2 * GORT_MS)
+
+/* Younger than the headers that we may be built with. */
+#define BY_PIDFD ((idtype_t)3)
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 extern char **environ;
 
@@ -45,9 +54,14 @@ static intptr_t spawn(void *arg)
             err = posix_spawn_file_actions_adddup2(&actions, s->theirs[i], i);
     if (!err && s->c->dir)
         err = posix_spawn_file_actions_addchdir_np(&actions, s->c->dir);
-    if (!err)
+    if (!err) {
+        const struct gort__m *m = gort__m_home();
+        bool precise = m && !m->plain && gort__os_thread_usual(); /* a child inherits the timer slack */
         err = posix_spawnp(&s->pid, s->c->file, &actions, NULL, s->c->argv,
                            s->c->envp ? s->c->envp : environ);
+        if (precise)
+            gort__os_thread_precise();
+    }
     posix_spawn_file_actions_destroy(&actions);
     return -err;
 }
@@ -104,11 +118,13 @@ static int open_pidfd(pid_t pid)
 
 int gort_spawn(gort_process *p, const gort_command *c)
 {
+    GORT_NEED("gort_spawn", "process", p);
+    GORT_NEED("gort_spawn", "command", c);
     struct spawning s = {.c = c, .theirs = {-1, -1, -1}};
     int own[3] = {-1, -1, -1}, want[3] = {c->in, c->out, c->err}, err = 0;
     *p = (gort_process){.in = -1, .out = -1, .err = -1, .gort_priv_pidfd = -1};
     int *ours[3] = {&p->in, &p->out, &p->err};
-    if (!c->file || !c->argv)
+    if (!c->file || !c->argv || c->reserved[0] || c->reserved[1] || c->reserved[2] || c->reserved[3])
         return -EINVAL;
     for (int i = 0; i < 3 && !err; i++) {
         if (i == 2 && want[i] == GORT_SAME)
@@ -137,22 +153,61 @@ int gort_spawn(gort_process *p, const gort_command *c)
 
 /* --- its end ---------------------------------------------------------------------------------- */
 
+/* Not started (all zero, or gort_spawn has failed), or its end is known or out of reach. */
+static bool is_over(const gort_process *p)
+{
+    return p->pid <= 0 || p->gort_priv_ended || p->gort_priv_lost;
+}
+
+/* As waitpid writes it. */
+static int status_of(const siginfo_t *info)
+{
+    if (info->si_code == CLD_EXITED)
+        return (info->si_status & 0xff) << 8;
+    return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
+
+/* Where a sandbox refuses waitid. waitpid cannot look without reaping, so a question with WNOWAIT is answered "not yet". */
+static int ask_by_number(const gort_process *p, int options, int *status)
+{
+    pid_t got;
+    if (options & WNOWAIT)
+        return 0;
+    while ((got = waitpid(p->pid, status, options & WNOHANG)) < 0 && errno == EINTR)
+        ;
+    return got < 0 ? -errno : got == p->pid;
+}
+
+/* waitid, by the pidfd if there is one. 1: it has ended; 0: not yet; -errno. With WNOWAIT it stays as it is. */
+static int ask(const gort_process *p, int options, int *status)
+{
+    siginfo_t info;
+    int err = -1;
+    do {
+        info.si_pid = 0; /* the kernel leaves it so if there is nothing to tell */
+        if (p->gort_priv_pidfd >= 0)
+            err = waitid(BY_PIDFD, (id_t)p->gort_priv_pidfd, &info, options);
+        if (err && (p->gort_priv_pidfd < 0 || errno == EINVAL)) /* EINVAL: before Linux 5.4 */
+            err = waitid(P_PID, (id_t)p->pid, &info, options);
+    } while (err && errno == EINTR);
+    if (err)
+        return gort__os_refused(errno) ? ask_by_number(p, options, status) : -errno;
+    if (!info.si_pid)
+        return 0;
+    *status = status_of(&info);
+    return 1;
+}
+
+static int look(gort_process *p)
+{
+    return ask(p, WEXITED | WNOHANG, &p->gort_priv_status);
+}
+
 static intptr_t wait_blocking(void *arg)
 {
     gort_process *p = arg;
-    pid_t got;
-    while ((got = waitpid(p->pid, &p->gort_priv_status, 0)) < 0 && errno == EINTR)
-        ;
-    return got < 0 ? -errno : 0;
-}
-
-/* 1: it has ended; 0: not yet; -errno. */
-static int look(gort_process *p)
-{
-    pid_t got = waitpid(p->pid, &p->gort_priv_status, WNOHANG);
-    if (got < 0)
-        return -errno;
-    return got == p->pid;
+    int got = ask(p, WEXITED, &p->gort_priv_status);
+    return got < 0 ? got : 0;
 }
 
 /* Without a pidfd. 0 or -errno. */
@@ -177,27 +232,32 @@ static int wait_without(gort_process *p, int64_t deadline)
     }
 }
 
+static int wait_by_pidfd(gort_process *p, int64_t deadline)
+{
+    int ready = gort_wait_fd(p->gort_priv_pidfd, GORT_READ, deadline);
+    if (ready < 0)
+        return ready;
+    int ended = look(p);
+    if (ended == 0) /* a debugger holds back its end (ptrace), although the pidfd is ready: look for it */
+        return wait_without(p, deadline);
+    return ended < 0 ? ended : 0;
+}
+
 int gort_wait_until(gort_process *p, int *status, int64_t deadline)
 {
-    if (!p->gort_priv_ended) {
-        int err = 0;
-        if (p->gort_priv_pidfd >= 0) {
-            int ready = gort_wait_fd(p->gort_priv_pidfd, GORT_READ, deadline);
-            err = ready < 0 ? ready : look(p);
-            if (err == 0)
-                err = -ECHILD; /* cannot be: the pidfd is readable when it has ended */
-            else if (err == 1)
-                err = 0;
-        } else {
-            err = wait_without(p, deadline);
-        }
-        if (err)
+    GORT_NEED("gort_wait", "process", p);
+    if (!is_over(p)) {
+        int err = p->gort_priv_pidfd >= 0 ? wait_by_pidfd(p, deadline) : wait_without(p, deadline);
+        if (err && err != -ECHILD)
             return err;
-        p->gort_priv_ended = true;
+        p->gort_priv_ended = !err;
+        p->gort_priv_lost = err != 0; /* somebody else has reaped it */
         if (p->gort_priv_pidfd >= 0)
             gort_close(p->gort_priv_pidfd);
         p->gort_priv_pidfd = -1;
     }
+    if (!p->gort_priv_ended)
+        return -ECHILD;
     if (status)
         *status = p->gort_priv_status;
     return WIFSIGNALED(p->gort_priv_status) ? 128 + WTERMSIG(p->gort_priv_status)
@@ -209,9 +269,24 @@ int gort_wait(gort_process *p, int *status)
     return gort_wait_until(p, status, GORT_FOREVER);
 }
 
-int gort_kill(const gort_process *p, int signo)
+/* By its number, if it is still a child of ours: nobody has reaped it then, so the number is its own. */
+static int kill_by_number(const gort_process *p, int signo)
 {
-    if (p->gort_priv_ended)
+    int status;
+    if (ask(p, WEXITED | WNOHANG | WNOWAIT, &status) == -ECHILD)
         return -ESRCH;
     return kill(p->pid, signo) == 0 ? 0 : -errno;
+}
+
+int gort_kill(const gort_process *p, int signo)
+{
+    GORT_NEED("gort_kill", "process", p);
+    if (is_over(p))
+        return -ESRCH;
+    if (p->gort_priv_pidfd < 0)
+        return kill_by_number(p, signo);
+    if (syscall(SYS_pidfd_send_signal, p->gort_priv_pidfd, signo, NULL, 0) == 0)
+        return 0;
+    /* Refused by a sandbox, or because the child is another user's by now: then kill says so as well. */
+    return gort__os_refused(errno) ? kill_by_number(p, signo) : -errno;
 }

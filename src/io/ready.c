@@ -96,7 +96,7 @@ static int wait_once(struct gort__m **m, struct both *b, const uint32_t seq[2])
         if (by && by->result < 0)
             err = by->result;
         else if (by) /* it has taken nothing: the next in line may look too */
-            gort__io_pass(*m, f, by == &b->w[0] ? GORT__DIR_READ : GORT__DIR_WRITE);
+            gort__io_pass(*m, f, b->io.generation, by == &b->w[0] ? GORT__DIR_READ : GORT__DIR_WRITE);
     }
     gort__poll_done(waits);
     return err;

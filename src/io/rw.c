@@ -7,8 +7,10 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fatal.h"
 #include "io/io.h"
 
 /* A file that cannot be tried without blocking: -EAGAIN unless it is ready. */
@@ -20,12 +22,30 @@ ssize_t gort__io_slow(const struct gort__io *io)
     return poll(&p, 1, 0) == 0 ? -EAGAIN : GORT__IO_BLOCKS;
 }
 
+/*
+ * Was it the file that does not know how, or is the call refused altogether, perhaps since a moment ago? A file is not asked for an
+ * fd that is none. The raw call, because libc answers an old kernel's ENOSYS as if it were the file's word.
+ */
+static GORT_COLD void say_no_nowait(enum gort__dir dir)
+{
+    static uint32_t said[2];
+    if (gort__load(&said[dir], RELAXED))
+        return;
+    bool reads = dir == GORT__DIR_READ;
+    if (syscall(reads ? SYS_preadv2 : SYS_pwritev2, -1, NULL, 0, -1, -1, RWF_NOWAIT) < 0 &&
+        gort__os_refused(errno))
+        gort__os_say_refused(
+            &said[dir], reads ? "preadv2" : "pwritev2", errno,
+            "files, and pipes without O_NONBLOCK, are read and written by calls that block a thread");
+}
+
 /* For all who come after, unless it is another file by now. */
 static void note_no_nowait(struct gort__io *io)
 {
     uint32_t same = io->kind;
     io->kind |= GORT__FD_NO_NOWAIT;
     gort__cas(&io->f->kind, &same, io->kind, RELAXED);
+    say_no_nowait(io->dir);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -36,7 +56,7 @@ static ssize_t read_nowait(struct gort__io *io)
         ssize_t n = gort__io_result(preadv2(io->fd, io->iov, io->count, -1, RWF_NOWAIT));
         if (n == -EAGAIN && (io->kind & GORT__KIND_MASK) == GORT__KIND_FILE)
             return GORT__IO_BLOCKS; /* it is on the disk */
-        if (n != -EOPNOTSUPP && n != -ENOSYS && n != -EINVAL)
+        if (n != -EOPNOTSUPP && n != -EINVAL && !(n < 0 && gort__os_refused((int)-n)))
             return n;
         note_no_nowait(io);
     }
@@ -68,6 +88,7 @@ static ssize_t read_nothing(struct gort__io *io)
 
 ssize_t gort_read_until(int fd, void *buf, size_t n, int64_t deadline)
 {
+    GORT_NEED("gort_read", "buffer", buf || !n);
     struct gort__io io = {.name = "gort_read",
                           .call = call_read,
                           .deadline = deadline,
@@ -90,6 +111,7 @@ ssize_t gort_read(int fd, void *buf, size_t n)
 
 ssize_t gort_read_full_until(int fd, void *buf, size_t n, int64_t deadline)
 {
+    GORT_NEED("gort_read_full", "buffer", buf || !n);
     size_t done = 0;
     while (done < n) {
         ssize_t got = gort_read_until(fd, (char *)buf + done, n - done, deadline);
@@ -109,6 +131,7 @@ ssize_t gort_read_full(int fd, void *buf, size_t n)
 
 ssize_t gort_readv_until(int fd, const struct iovec *iov, int count, int64_t deadline)
 {
+    GORT_NEED("gort_readv", "vector", iov || count <= 0);
     struct gort__io io = {.name = "gort_readv",
                           .call = call_read,
                           .deadline = deadline,
@@ -136,7 +159,7 @@ static ssize_t write_nowait(struct gort__io *io)
 {
     if ((io->kind & GORT__KIND_MASK) == GORT__KIND_SLOW && !(io->kind & GORT__FD_NO_NOWAIT)) {
         ssize_t n = gort__io_result(pwritev2(io->fd, io->iov, io->count, -1, RWF_NOWAIT));
-        if (n != -EOPNOTSUPP && n != -ENOSYS && n != -EINVAL)
+        if (n != -EOPNOTSUPP && n != -EINVAL && !(n < 0 && gort__os_refused((int)-n)))
             return n;
         note_no_nowait(io);
     }
@@ -181,6 +204,7 @@ static struct gort__io writing(const char *name, int fd, const void *buf, size_t
 
 ssize_t gort_write_until(int fd, const void *buf, size_t n, int64_t deadline)
 {
+    GORT_NEED("gort_write", "buffer", buf || !n);
     struct gort__io io = writing("gort_write", fd, buf, n, deadline);
     io.iov = &io.one;
     return gort__io_run(&io, true);
@@ -193,6 +217,7 @@ ssize_t gort_write(int fd, const void *buf, size_t n)
 
 ssize_t gort_write_all_until(int fd, const void *buf, size_t n, int64_t deadline)
 {
+    GORT_NEED("gort_write_all", "buffer", buf || !n);
     struct gort__io io = writing("gort_write_all", fd, buf, n, deadline);
     struct gort__m *m = gort__enter();
     io.iov = &io.one;
@@ -223,6 +248,7 @@ ssize_t gort_write_all(int fd, const void *buf, size_t n)
 
 ssize_t gort_writev_until(int fd, const struct iovec *iov, int count, int64_t deadline)
 {
+    GORT_NEED("gort_writev", "vector", iov || count <= 0);
     struct gort__io io = writing("gort_writev", fd, NULL, 0, deadline);
     if (count < 0 || count > IOV_MAX)
         return -EINVAL;
@@ -253,6 +279,7 @@ static ssize_t call_recvfrom(struct gort__io *io)
 ssize_t gort_recvfrom_until(int fd, void *buf, size_t n, int flags, struct sockaddr *from, socklen_t *len,
                             int64_t deadline)
 {
+    GORT_NEED("gort_recvfrom", "buffer", buf || !n);
     struct gort__io io = {.name = "gort_recvfrom",
                           .call = call_recvfrom,
                           .deadline = unless_dontwait(flags, deadline),
@@ -280,6 +307,7 @@ static ssize_t call_sendto(struct gort__io *io)
 ssize_t gort_sendto_until(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
                           socklen_t len, int64_t deadline)
 {
+    GORT_NEED("gort_sendto", "buffer", buf || !n);
     struct gort__io io = writing("gort_sendto", fd, buf, n, unless_dontwait(flags, deadline));
     io.call = call_sendto;
     io.flags = flags;
@@ -300,6 +328,7 @@ static ssize_t call_recvmsg(struct gort__io *io)
 
 ssize_t gort_recvmsg_until(int fd, struct msghdr *msg, int flags, int64_t deadline)
 {
+    GORT_NEED("gort_recvmsg", "message", msg);
     struct gort__io io = {.name = "gort_recvmsg",
                           .call = call_recvmsg,
                           .deadline = unless_dontwait(flags, deadline),
@@ -323,6 +352,7 @@ static ssize_t call_sendmsg(struct gort__io *io)
 
 ssize_t gort_sendmsg_until(int fd, const struct msghdr *msg, int flags, int64_t deadline)
 {
+    GORT_NEED("gort_sendmsg", "message", msg);
     struct gort__io io = writing("gort_sendmsg", fd, NULL, 0, unless_dontwait(flags, deadline));
     io.call = call_sendmsg;
     io.flags = flags;

@@ -2,14 +2,16 @@
 /*
  * signal.c - signals of the process as values in a channel.
  *
- * Why: a handler may do next to nothing, so it sets a bit and writes to an eventfd; a goroutine waits for that and sends
+ * Why: a handler may do next to nothing, so it notes the signal and writes to an eventfd; a goroutine waits for that and sends
  * to the channels. It exists while anything is registered, and as it waits for an fd, the deadlock detector is silent so long.
- * Stopping: the former disposition is put back first; what the handler has noted by then is sent before stop returns. So a
- * signal is either delivered or does what it did before; never lost.
+ * A signal is either sent to the channels that are registered when it is noted, or does what it did before; never both,
+ * never neither. os/linux/caught.c proves that for the handler against notify and stop. What was noted is taken by whoever
+ * sends it, in a nest (verbs.h): at the end of a run it was sent, or is still noted. Then nobody is left to receive it:
+ * it is sent to the process once more, and does what it did before.
  * Only goroutines touch the list of channels, under a mutex; a plain thread has one do it. So at the end of a run, when all
  * goroutines are gone, nobody is in the middle of it, and a mutex that one of them took along is just made new.
- * Invariants: (1) `ears` and what it points at are guarded by lock; (2) a bit of `caught` is set by the handler and
- * taken by whoever sends.
+ * Invariants: (1) `ears` and what it points at are guarded by lock, and changed in a nest; (2) a signal is caught exactly while
+ * it has ears, seen from outside of nests.
  * Threads: any; the handler on whatever thread the kernel chooses.
  */
 #include <gort/errno.h> /* libc's would be kept across a change of threads */
@@ -40,31 +42,35 @@ static struct {
     int count;     /* of ears */
     bool forwards; /* the goroutine is there */
 } signals;
-static uint64_t caught;  /* bit signo - 1; atomic, set by the handler */
 static int bell = -1;    /* the eventfd; atomic: the handler reads it */
 static uint32_t ringing; /* handlers that are at it right now; atomic */
 
-static void on_signal(int signo)
+/* In a handler: a signal was noted. */
+static void on_noted(void)
 {
-    int saved = errno;
     uint64_t one = 1;
-    gort__add(&ringing, 1, SEQ_CST);                        /* pairs with at_close */
-    gort__or(&caught, UINT64_C(1) << (signo - 1), RELEASE); /* pairs with take */
-    int fd = gort__load(&bell, SEQ_CST);                    /* pairs with at_close */
+    gort__add(&ringing, 1, SEQ_CST);     /* pairs with at_close */
+    int fd = gort__load(&bell, SEQ_CST); /* pairs with at_close */
     if (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno != EAGAIN)
-        gort__throw("the eventfd of signals refuses: errno %d", errno);
+        gort__throw("writing to the eventfd for signals failed: errno %d", errno);
     gort__sub(&ringing, 1, RELEASE); /* pairs with at_close */
-    errno = saved;
 }
 
-/* With the lock held: sends what has come in of `mask`. */
-static void forward(uint64_t mask)
+/* With the lock held, in a nest. */
+static void deliver(int signo)
 {
-    uint64_t set = gort__and(&caught, ~mask, ACQUIRE) & mask; /* pairs with on_signal */
-    for (int signo = 1; set; signo++, set >>= 1)
-        if (set & 1)
-            for (struct ear *e = signals.ears[signo]; e; e = e->next)
-                gort_chan_send_until(e->ch, &signo, GORT_TRY);
+    for (struct ear *e = signals.ears[signo]; e; e = e->next)
+        gort_chan_send_until(e->ch, &signo, GORT_TRY);
+}
+
+/* With the lock held: sends what has come in. */
+static void forward(void)
+{
+    struct gort__m *m = gort__nest();
+    for (int signo = 1; signo < SIGNALS; signo++)
+        if (gort__os_signal_noted(signo))
+            deliver(signo);
+    gort__nest_end(m);
 }
 
 /* With the lock held: makes the goroutine look around. */
@@ -84,7 +90,7 @@ static void forwarder(void *unused)
     for (bool on = true; on;) {
         ssize_t n = gort_read(gort__load(&bell, RELAXED), &count, sizeof count);
         gort_mutex_lock(&signals.lock);
-        forward(UINT64_MAX);
+        forward();
         on = signals.count > 0;
         signals.forwards = on;
         gort_mutex_unlock(&signals.lock);
@@ -97,9 +103,10 @@ static void forwarder(void *unused)
 /* The run is over: the program gets its signals back. */
 static void at_close(void)
 {
+    uint64_t late = 0;
     for (int signo = 1; signo < SIGNALS; signo++) {
-        if (signals.ears[signo])
-            gort__os_signal_release(signo);
+        if (signals.ears[signo] && gort__os_signal_release(signo))
+            late |= UINT64_C(1) << (signo - 1);
         for (struct ear *e = signals.ears[signo], *next; e; e = next) {
             next = e->next;
             gort_chan_unref(e->ch);
@@ -107,12 +114,14 @@ static void at_close(void)
         }
     }
     memset(&signals, 0, sizeof signals);
-    gort__store(&caught, 0, RELAXED);
-    int fd = gort__xchg(&bell, -1, SEQ_CST); /* pairs with on_signal */
-    while (gort__load(&ringing, ACQUIRE))    /* pairs with on_signal */
+    int fd = gort__xchg(&bell, -1, SEQ_CST); /* pairs with on_noted */
+    while (gort__load(&ringing, ACQUIRE))    /* pairs with on_noted */
         gort__os_thread_yield();
     if (fd >= 0)
         gort_close(fd);
+    for (int signo = 1; late; signo++, late >>= 1)
+        if (late & 1)
+            kill(getpid(), signo);
 }
 
 static bool refused(int signo)
@@ -146,6 +155,33 @@ static struct ear **find(gort_chan *ch, int signo)
     return at;
 }
 
+/* With the lock held. 0 or -errno. */
+static int register_ear(struct ear **at, struct ear *e, gort_chan *ch, int signo)
+{
+    struct gort__m *m = gort__nest();
+    int err = signals.ears[signo] ? 0 : gort__os_signal_catch(signo, on_noted);
+    if (!err) {
+        *e = (struct ear){.ch = gort_chan_ref(ch)};
+        *at = e;
+        signals.count++;
+    }
+    gort__nest_end(m);
+    return err;
+}
+
+/* With the lock held: what came before is sent to it, too. */
+static void unregister_ear(struct ear **at, int signo)
+{
+    struct gort__m *m = gort__nest();
+    struct ear *e = *at;
+    bool last = signals.ears[signo] == e && !e->next;
+    if (last ? gort__os_signal_release(signo) : gort__os_signal_noted(signo))
+        deliver(signo);
+    *at = e->next;
+    signals.count--;
+    gort__nest_end(m);
+}
+
 /* In a goroutine, as stop is. */
 static int notify(gort_chan *ch, int signo)
 {
@@ -155,15 +191,10 @@ static int notify(gort_chan *ch, int signo)
     if (!e && !err) {
         e = gort__hold_alloc(sizeof *e);
         err = e ? 0 : -ENOMEM;
-        if (!err && !signals.ears[signo])
-            err = gort__os_signal_catch(signo, on_signal);
-        if (!err) {
-            *e = (struct ear){.ch = gort_chan_ref(ch)};
-            *at = e;
-            signals.count++;
-        } else if (e) {
+        if (!err)
+            err = register_ear(at, e, ch, signo);
+        if (err && e)
             gort__hold_free(e, sizeof *e);
-        }
         if (err && !signals.count)
             ring(); /* the goroutine that was just started ends again */
     }
@@ -176,11 +207,8 @@ static int stop(gort_chan *ch, int signo)
     gort_mutex_lock(&signals.lock);
     struct ear **at = find(ch, signo), *e = *at;
     if (e) {
-        if (signals.ears[signo] == e && !e->next)
-            gort__os_signal_release(signo);
-        forward(UINT64_C(1) << (signo - 1));
-        *at = e->next;
-        if (--signals.count == 0)
+        unregister_ear(at, signo);
+        if (signals.count == 0)
             ring(); /* the goroutine ends too */
     }
     gort_mutex_unlock(&signals.lock);
@@ -244,8 +272,7 @@ static int in_goroutine(int (*fn)(gort_chan *, int), gort_chan *ch, int signo, i
 
 int gort_signal_notify(gort_chan *ch, int signo)
 {
-    if (!ch)
-        gort__fatal("gort_signal_notify: NULL channel");
+    GORT_NEED("gort_signal_notify", "channel", ch);
     if (refused(signo) || gort_chan_elem(ch) != sizeof(int))
         return -EINVAL;
     return in_goroutine(notify, ch, signo, -ESRCH);
@@ -253,5 +280,6 @@ int gort_signal_notify(gort_chan *ch, int signo)
 
 int gort_signal_stop(gort_chan *ch, int signo)
 {
+    GORT_NEED("gort_signal_stop", "channel", ch);
     return refused(signo) ? -EINVAL : in_goroutine(stop, ch, signo, -ENOENT);
 }

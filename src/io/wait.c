@@ -97,13 +97,16 @@ int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
     return 0;
 }
 
-void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d)
+void gort__io_pass(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d)
 {
+    const int ready = d == GORT__DIR_READ ? GORT__OS_READABLE : GORT__OS_WRITABLE;
     if (GORT_LIKELY(!gort__load(&f->waiters[d].first, RELAXED)))
         return;
     gort__fd_lock(f);
-    struct gort__poll_waiter *w = gort__poll_take(&f->waiters[d], d == GORT__DIR_READ ? GORT__OS_READABLE
-                                                                                      : GORT__OS_WRITABLE);
+    /* The event was of the former file: nobody who waits for the one behind the number now may be told of it. */
+    struct gort__poll_waiter *w = gort__fd_generation(f) == generation
+                                      ? gort__poll_take(&f->waiters[d], ready)
+                                      : NULL;
     gort__fd_unlock(f);
     if (w)
         gort__ready(m, w->g);
@@ -111,7 +114,18 @@ void gort__io_pass(struct gort__m *m, struct gort__fd *f, enum gort__dir d)
 
 /* --- the turn to write ------------------------------------------------------------------------ */
 
-enum { TURN_FREE, TURN_TAKEN, TURN_WANTED };
+/*
+ * The word holds the generation, and a close (gort__fd_retire, under the lock) puts the next one there with a free turn. So
+ * (1) a writer of the former file that has the turn cannot give back what is the new file's: its CAS fails for the
+ * generation, and under the lock it sees that too; (2) nor can one that began before the close take it, and one that took it
+ * between the change of the generation and that of the turn finds its file closed (gort__fd_hold); (3) a writer of the new file
+ * that comes in between fails its CAS and looks again under the lock, when both have changed.
+ */
+
+int gort__io_too_late(const struct gort__io *io)
+{
+    return gort__fd_generation(io->f) == io->generation ? -ETIMEDOUT : -EBADF;
+}
 
 static int turn_wait(struct gort__m **m, struct gort__io *io)
 {
@@ -119,7 +133,7 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
     for (;;) {
         int64_t until = gort__load(&f->until[GORT__DIR_WRITE], RELAXED);
         if (until && until <= gort__os_now())
-            return -ETIMEDOUT;
+            return gort__io_too_late(io);
         int err = gort__wait_refused(*m, io->deadline, false, io->name);
         if (err)
             return err;
@@ -129,7 +143,9 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
             gort__fd_unlock(f);
             return -EBADF;
         }
-        if (gort__xchg(&f->turn, TURN_WANTED, ACQUIRE) == TURN_FREE) { /* pairs with gort__io_turn_give */
+        const uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
+        const uint64_t wanted = gort__fd_turn(io->generation, GORT__TURN_WANTED);
+        if (gort__xchg(&f->turn, wanted, ACQUIRE) == nobody) { /* pairs with gort__io_turn_give */
             gort__fd_unlock(f);
             return 0;
         }
@@ -149,9 +165,9 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
 
 int gort__io_turn_take(struct gort__m **m, struct gort__io *io)
 {
-    uint32_t nobody = TURN_FREE;
-    if (GORT_LIKELY(
-            gort__cas(&io->f->turn, &nobody, TURN_TAKEN, ACQUIRE))) /* pairs with gort__io_turn_give */
+    uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
+    const uint64_t mine = gort__fd_turn(io->generation, GORT__TURN_TAKEN);
+    if (GORT_LIKELY(gort__cas(&io->f->turn, &nobody, mine, ACQUIRE))) /* pairs with gort__io_turn_give */
         return 0;
     return turn_wait(m, io);
 }
@@ -159,12 +175,17 @@ int gort__io_turn_take(struct gort__m **m, struct gort__io *io)
 void gort__io_turn_give(struct gort__m *m, struct gort__io *io)
 {
     struct gort__fd *f = io->f;
-    uint32_t mine = TURN_TAKEN;
-    if (GORT_LIKELY(gort__cas(&f->turn, &mine, TURN_FREE, RELEASE))) /* pairs with gort__io_turn_take */
+    uint64_t mine = gort__fd_turn(io->generation, GORT__TURN_TAKEN);
+    const uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
+    const uint64_t wanted = gort__fd_turn(io->generation, GORT__TURN_WANTED);
+    if (GORT_LIKELY(gort__cas(&f->turn, &mine, nobody, RELEASE))) /* pairs with gort__io_turn_take */
         return;
+    struct gort__poll_waiter *w = NULL;
     gort__fd_lock(f);
-    struct gort__poll_waiter *w = gort__poll_take(&f->writers, GORT__POLL_TURN);
-    gort__store(&f->turn, w ? TURN_WANTED : TURN_FREE, RELEASE); /* pairs with gort__io_turn_take */
+    if (gort__fd_generation(f) == io->generation) { /* else the turn went with the file */
+        w = gort__poll_take(&f->writers, GORT__POLL_TURN);
+        gort__store(&f->turn, w ? wanted : nobody, RELEASE); /* pairs with gort__io_turn_take */
+    }
     gort__fd_unlock(f);
     if (w)
         gort__ready(m, w->g);

@@ -22,6 +22,7 @@ struct later {
     struct gort__fd *f;
     void (*fn)(void *);
     void *arg;
+    uint32_t generation; /* of the file that it waits for */
     enum gort__dir dir;
     bool counted;
 };
@@ -33,7 +34,7 @@ static void begin(void *block)
     gort__block_put(block, sizeof l);
     if (l.counted) {
         gort__poll_done(1);
-        gort__io_pass(m, l.f, l.dir); /* the function may take nothing */
+        gort__io_pass(m, l.f, l.generation, l.dir); /* the function may take nothing */
     }
     gort__leave(m);
     l.fn(l.arg);
@@ -104,7 +105,7 @@ static int start(struct gort__m *m, struct gort__io *io, void (*fn)(void *), voi
     struct later *l = gort__block_get(sizeof *l);
     if (!l)
         return -ENOMEM;
-    *l = (struct later){.f = io->f, .fn = fn, .arg = arg, .dir = io->dir};
+    *l = (struct later){.f = io->f, .fn = fn, .arg = arg, .generation = io->generation, .dir = io->dir};
     struct gort__g *g = gort__go_later(m, (void (*)(void))begin, (uintptr_t)l, GORT_WAIT_FD);
     if (!g) {
         gort__block_put(l, sizeof *l);
@@ -123,8 +124,7 @@ int gort_go_when(int fd, int what, void (*fn)(void *), void *arg)
     struct gort__io io = {.name = "gort_go_when", .fd = fd};
     if (what != GORT_READ && what != GORT_WRITE)
         return -EINVAL;
-    if (!fn)
-        gort__fatal("gort_go_when: NULL function");
+    GORT_NEED("gort_go_when", "function", fn);
     io.dir = what == GORT_READ ? GORT__DIR_READ : GORT__DIR_WRITE;
     io.stream = what == GORT_READ;
     struct gort__m *m = gort__enter();

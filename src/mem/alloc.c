@@ -11,6 +11,8 @@
  */
 #include "mem/alloc.h"
 
+#include "mem/sanitize.h"
+#include "mem/slab.h"
 #include "os/os.h"
 
 #define LOG2_MIN 6
@@ -21,8 +23,6 @@ static struct gort__slab slabs[LOG2_MAX + 1] = {
     [10] = {.object = 1024},  [11] = {.object = 2048},  [12] = {.object = 4096}, [13] = {.object = 8192},
     [14] = {.object = 16384}, [15] = {.object = 32768},
 };
-
-static struct gort__slab split = {.object = GORT_SPLIT_HOT, .cold = GORT_SPLIT_COLD};
 
 struct large {
     struct large *next, **at;
@@ -79,8 +79,12 @@ static void put_large(void *object, size_t size)
 void *gort__alloc(size_t size)
 {
     int log2 = size_class(size);
-    if (log2 <= LOG2_MAX)
-        return gort__slab_get(&slabs[log2]);
+    if (log2 <= LOG2_MAX) {
+        void *object = gort__slab_get(&slabs[log2]);
+        if (object)
+            gort__sanitize_used(object, (size_t)1 << log2);
+        return object;
+    }
     if (size > (size_t)1 << 46) /* no address space is that large; in_pages must not overflow */
         return NULL;
     return get_large(size);
@@ -89,27 +93,18 @@ void *gort__alloc(size_t size)
 void gort__alloc_free(void *object, size_t size)
 {
     int log2 = size_class(size);
-    if (log2 <= LOG2_MAX)
+    if (log2 <= LOG2_MAX) { /* the first word links it with the others */
+        gort__sanitize_freed((char *)object + sizeof(void *), ((size_t)1 << log2) - sizeof(void *));
         gort__slab_put(&slabs[log2], object);
-    else
+    } else {
         put_large(object, size);
-}
-
-void *gort__alloc_split(void)
-{
-    return gort__slab_get(&split);
-}
-
-void gort__alloc_free_split(void *hot)
-{
-    gort__slab_put(&split, hot);
+    }
 }
 
 void gort__alloc_each(gort__alloc_visit visit, void *arg)
 {
     for (int log2 = LOG2_MIN; log2 <= LOG2_MAX; log2++)
         gort__slab_each(&slabs[log2], visit, arg);
-    gort__slab_each(&split, visit, arg);
     gort__lock_take(&large_lock, GORT_RANK_SLAB);
     for (struct large *l = larges; l; l = l->next)
         visit(l->base, l, arg);

@@ -8,21 +8,11 @@
 #ifndef GORT_SRC_MEM_ALLOC_H
 #define GORT_SRC_MEM_ALLOC_H
 
-#include "mem/slab.h"
+#include "base/compiler.h"
 
 /* Aligned to a cache line, not zeroed; NULL: no memory. Never parks; goroutine and thread. */
 void *gort__alloc(size_t size);
 void gort__alloc_free(void *object, size_t size);
-
-/* The same for an object in two halves (slab.h), both aligned to 16 bytes: the first one. The sizes are those that timers have. */
-#define GORT_SPLIT_HOT  16
-#define GORT_SPLIT_COLD 176
-void *gort__alloc_split(void);
-void gort__alloc_free_split(void *hot);
-static inline void *gort__alloc_cold(void *hot)
-{
-    return gort__slab_cold(hot, GORT_SPLIT_HOT, GORT_SPLIT_COLD);
-}
 
 typedef void (*gort__alloc_visit)(const void *from, const void *to, void *arg);
 /* Calls visit(from, to, arg) for all memory that holds objects, or has held some. */

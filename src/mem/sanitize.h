@@ -79,6 +79,23 @@ static inline void gort__sanitize_stack_clean(char *lo, char *hi)
     (void)lo, (void)hi;
 }
 
+/* An object of so many bytes that nobody may use any more, and the opposite. A library that is built with ASan reports uses of it. */
+static inline void gort__sanitize_freed(void *object, size_t size)
+{
+#if GORT_ASAN
+    __asan_poison_memory_region(object, size);
+#endif
+    (void)object, (void)size;
+}
+
+static inline void gort__sanitize_used(void *object, size_t size)
+{
+#if GORT_ASAN
+    __asan_unpoison_memory_region(object, size);
+#endif
+    (void)object, (void)size;
+}
+
 /* Memory [lo, hi) that may hold the only pointer to something. */
 static inline void gort__sanitize_root_register(char *lo, char *hi)
 {

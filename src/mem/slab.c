@@ -11,12 +11,6 @@
  * The header of a large chunk lies elsewhere, in pages that many share: so a chunk whose objects are all unused can be given back as
  * one big page, while whoever walks the list of chunks still finds it.
  *
- * Objects with two halves have large chunks only, so that the second is found by the address of the first:
- *
- *     chunk:  | first | first | ... carved | never used ... | second | second | ... | never used ... |
- *
- * Of the very first chunk of a slab pages are small: a single object should not cost 2 MiB.
- *
  * Invariants: (1) a published chunk stays mapped until gort__slab_destroy; (2) objects in
  * [first, carved) may be read by anybody at any time; (3) `again` holds chunks that were emptied and are
  * not full again; the newest is never among them.
@@ -30,7 +24,7 @@
 #include "os/os.h"
 
 #define CHUNK_MIN ((size_t)64 << 10)
-#define CHUNK_MAX GORT_CHUNK_MAX
+#define CHUNK_MAX ((size_t)2 << 20)
 
 /* --- headers of large chunks ------------------------------------------------------------------ */
 
@@ -94,7 +88,7 @@ static void unmap(struct gort__chunk *c)
 /* --- chunks ----------------------------------------------------------------------------------- */
 
 /* Maps a chunk of so many bytes. NULL: no memory. */
-static struct gort__chunk *map(const struct gort__slab *s, size_t bytes)
+static struct gort__chunk *map(size_t bytes, size_t object)
 {
     char *base = gort__os_vm_map(bytes, bytes);
     if (!base)
@@ -108,15 +102,12 @@ static struct gort__chunk *map(const struct gort__slab *s, size_t bytes)
             gort__os_vm_unmap(base, bytes);
             return NULL;
         }
-        if (s->cold && !gort__load(&s->chunks, RELAXED))
-            gort__os_vm_small(base, bytes);
-        else
-            gort__os_vm_huge(base, bytes);
+        gort__os_vm_huge(base, bytes);
     }
     c->base = base;
     c->bytes = bytes;
     c->first = c->carved = base + header;
-    c->limit = c->first + (bytes - header) / (s->object + s->cold) * s->object;
+    c->limit = c->first + (bytes - header) / object * object;
     return c;
 }
 
@@ -124,11 +115,10 @@ static struct gort__chunk *map(const struct gort__slab *s, size_t bytes)
 static struct gort__chunk *grow(struct gort__slab *s)
 {
     struct gort__chunk *newest = gort__load(&s->chunks, RELAXED);
-    size_t least = s->cold ? CHUNK_MAX : CHUNK_MIN;
-    size_t bytes = !newest ? least : newest->bytes < CHUNK_MAX ? newest->bytes * 2 : CHUNK_MAX;
-    struct gort__chunk *c = map(s, bytes);
-    if (!c && bytes > least)
-        c = map(s, least);
+    size_t bytes = !newest ? CHUNK_MIN : newest->bytes < CHUNK_MAX ? newest->bytes * 2 : CHUNK_MAX;
+    struct gort__chunk *c = map(bytes, s->object);
+    if (!c && bytes > CHUNK_MIN)
+        c = map(CHUNK_MIN, s->object);
     if (!c)
         return NULL;
     c->next = newest;
@@ -136,6 +126,7 @@ static struct gort__chunk *grow(struct gort__slab *s)
     return c;
 }
 
+/* Up to n objects side by side, from a chunk that has room or a new one. Called with the lock held. */
 static void *carve_locked(struct gort__slab *s, size_t n, size_t *got)
 {
     struct gort__chunk *c = gort__load(&s->chunks, RELAXED);
@@ -224,10 +215,6 @@ void gort__chunk_drop(struct gort__chunk *c)
 void gort__slab_each(struct gort__slab *s, void (*visit)(const void *from, const void *to, void *arg),
                      void *arg)
 {
-    for (struct gort__chunk *c = gort__load(&s->chunks, ACQUIRE); c; c = c->next) { /* pairs with grow */
-        char *carved = gort__load(&c->carved, ACQUIRE); /* pairs with gort__slab_carve */
-        visit(c->first, carved, arg);
-        if (s->cold)
-            visit(c->limit, c->limit + (size_t)(carved - c->first) / s->object * s->cold, arg);
-    }
+    for (struct gort__chunk *c = gort__load(&s->chunks, ACQUIRE); c; c = c->next) /* pairs with grow */
+        visit(c->first, gort__load(&c->carved, ACQUIRE), arg); /* pairs with gort__slab_carve */
 }

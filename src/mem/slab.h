@@ -4,15 +4,11 @@
  *
  * Why: goroutine records must stay goroutine records for the whole run, so that a dump or a stale
  * pointer always finds one; and nothing here may call malloc (DESIGN.md, preemption).
- * Objects may have two halves: the few words that are touched again and again lie side by side with those of others, where a
- * million of them take few cache lines and pages, and the rest lies further back in the same chunk.
  */
 #ifndef GORT_SRC_MEM_SLAB_H
 #define GORT_SRC_MEM_SLAB_H
 
 #include "mem/lock.h"
-
-#define GORT_CHUNK_MAX ((size_t)2 << 20)
 
 struct gort__chunk {
     struct gort__chunk *next; /* the older chunk; set before the chunk is published */
@@ -25,20 +21,12 @@ struct gort__chunk {
 };
 
 struct gort__slab {
-    size_t object;              /* bytes an object, or its first half; a multiple of 16 */
-    size_t cold;                /* bytes of the second half, a multiple of 16; 0: there is none */
+    size_t object;              /* bytes an object; a multiple of 16 */
     struct gort__lock lock;     /* rank GORT_RANK_SLAB; guards free and carving */
     struct gort__chunk *chunks; /* newest first; atomic, read without the lock */
     struct gort__chunk *again;  /* those that were emptied, to be carved once more; guarded by lock */
     void *free;                 /* objects given back, linked through their first word */
 };
-
-/* The second half of an object of a slab with these sizes. */
-static inline void *gort__slab_cold(void *object, size_t size, size_t cold)
-{
-    uintptr_t at = (uintptr_t)object % GORT_CHUNK_MAX, limit = GORT_CHUNK_MAX / (size + cold) * size;
-    return (char *)object - at + limit + at / size * cold;
-}
 
 /* Hands out up to n adjacent objects that were never used (zeroed); *got tells how many. NULL: no
  * memory. Never parks; goroutine and thread. */
@@ -55,7 +43,7 @@ void gort__slab_empty(struct gort__slab *s, struct gort__chunk *c);
  * each that will call gort__chunk_drop. */
 void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *));
 void gort__chunk_drop(struct gort__chunk *c);
-/* Calls visit(from, to, arg) for what was handed out of each chunk, whether it is in use or not; once more for second halves. */
+/* Calls visit(from, to, arg) for what was handed out of each chunk, whether it is in use or not. */
 void gort__slab_each(struct gort__slab *s, void (*visit)(const void *from, const void *to, void *arg),
                      void *arg);
 

@@ -94,10 +94,10 @@ static int map_slab(struct gort__stack_class *c, uint8_t log2)
     if (!s)
         return -ENOMEM;
     s->slots = want ? want : 1;
-    s->base = gort__os_vm_map(s->slots * slot, gort__os_page());
+    s->base = gort__os_vm_map_sparse(s->slots * slot);
     if (!s->base && s->slots > 1) { /* address space is short: ask for a little */
         s->slots = s->slots > 4 ? 4 : 1;
-        s->base = gort__os_vm_map(s->slots * slot, gort__os_page());
+        s->base = gort__os_vm_map_sparse(s->slots * slot);
     }
     if (!s->base) {
         gort__slab_put(&slabs, s);
@@ -173,7 +173,10 @@ static void set_canary(struct gort__stack *s, int err)
 {
     static bool said; /* a race only says it twice */
     if (!gort__xchg(&said, true, RELAXED))
-        gort__warn("stacks from here on have no guard but a canary (error %d): raise vm.max_map_count", -err);
+        gort__warn(
+            "new stacks have a canary instead of a guard (error %d), so that overflows are noticed late: "
+            "raise vm.max_map_count",
+            -err);
     for (int i = 0; i < GORT_LINE / 8; i++)
         canary_of(s)[i] = CANARY;
 }

@@ -100,6 +100,12 @@ static inline char *gort__stack_lo(const struct gort__stack *s)
     return s->base + gort__stack_guard_size(s->log2);
 }
 
+/* Whether sp is a stack pointer on it. A goroutine may stand elsewhere: on the stack of a coroutine of the program. */
+static inline bool gort__stack_holds(const struct gort__stack *s, const void *sp)
+{
+    return (const char *)sp >= gort__stack_lo(s) && (const char *)sp <= gort__stack_hi(s);
+}
+
 /*
  * Where a goroutine begins. All stacks end at the same offset in their pages, so the busiest lines of all goroutines
  * would compete for an eighth of the sets of a cache; so neighbours, which lie an odd number of pages of 4 or 64 KiB

@@ -17,7 +17,9 @@ struct gort__os_force {
     bool no_epoll_pwait2;  /* sleeps of the poller through ppoll */
     bool no_timerfd;       /* alarms by a futex, no beats */
     bool no_pidfd;         /* children are waited for in a blocking call */
-    bool no_altstack;      /* handlers run on the stack that the signal meets, but for that of faults */
+    bool
+        no_altstack; /* handlers run on the stack that the signal meets, but for that of faults; atomic: threads
+                              that a run left behind are in such a handler when the next run begins */
 };
 extern struct gort__os_force gort__os_force;
 

@@ -10,15 +10,31 @@
 #ifndef GORT_SRC_OS_OS_H
 #define GORT_SRC_OS_OS_H
 
+#include <errno.h>
+
 #include "base/compiler.h"
 
 /* Finds out once what this kernel can do (idempotent; at the start of each run). */
 void gort__os_init(void);
 
+/* Whether a system call failed because it is not to be had here: an old kernel says ENOSYS, a sandbox (seccomp) what its author
+ * chose. The three mean the same. */
+static inline bool gort__os_refused(int err)
+{
+    return err == ENOSYS || err == EPERM || err == EACCES;
+}
+/* Such a call was refused, and there is another way: says once what is lost by it. */
+void gort__os_say_refused(uint32_t *said, const char *call, int err, const char *lost);
+/* A call failed that gort cannot do without: ends the program, with a line for whoever made the sandbox. */
+__attribute__((noreturn)) void gort__os_needs(const char *call, int err) GORT_COLD;
+
 /* --- memory (linux/vm.c) ---------------------------------------------------------------------- */
 
 /* Zeroed, lazily committed memory; size and align are multiples of the page size. NULL: none left. */
 void *gort__os_vm_map(size_t size, size_t align);
+/* The same, aligned to a page, for memory most of which is never touched: after mlockall(MCL_FUTURE) the kernel would fill all of it
+ * at once. It is locked as it is touched, where the kernel can (Linux 4.4). */
+void *gort__os_vm_map_sparse(size_t size);
 void gort__os_vm_unmap(void *addr, size_t size);
 /* Any access to the range faults from now on. Costs no mapping where the kernel can. 0 or -errno. */
 int gort__os_vm_guard(void *addr, size_t size);
@@ -66,12 +82,15 @@ void gort__os_nap(int64_t ns); /* sleeps the thread; may return early */
 /* A thread with all signals as the caller has them, whose timed sleeps end as exactly as the kernel can; 0 or -EAGAIN, -ENOMEM. */
 int gort__os_thread_start(uintptr_t *thread, void (*fn)(void *), void *arg, const char *name);
 void gort__os_thread_join(uintptr_t thread);
+bool gort__os_thread_try_join(uintptr_t thread); /* false: it has not ended yet */
 void gort__os_thread_detach(uintptr_t thread);
 int gort__os_thread_id(void); /* the kernel's number of the calling thread */
 int gort__os_cpu(void);       /* the number of the CPU that it runs on, for the moment */
 void gort__os_thread_yield(void);
 void gort__os_thread_precise(
-    void);                       /* the calling thread's sleeps end when they should, not some 50 us later */
+    void); /* the calling thread's sleeps end when they should, not some 50 us later, */
+bool gort__os_thread_usual(
+    void);                       /* or as those of the thread that called gort_run. True: they were precise */
 int gort__os_thread_total(void); /* how many threads the process has; 0: unknown. Reads a file */
 int *gort__os_errno(void);       /* the calling thread's errno; asked anew at each call */
 /* What the runtime of C++ keeps for a thread (its ABI calls it __cxa_eh_globals): exceptions in catch blocks that are not left
@@ -86,18 +105,20 @@ struct gort__os_thrown *gort__os_thrown(
 int gort__os_at_thread_end(void (*fn)(void *), void *arg);
 /* Calls fn in the child of every fork from now on. 0 or -errno; call it once. */
 int gort__os_at_fork_child(void (*fn)(void));
-/* An upper bound of the addresses of the calling thread's stack, and its size; for sanitizers. */
-void gort__os_thread_stack(void **lo, size_t *size);
+/* How large the stacks of threads are that gort__os_thread_start starts. */
+size_t gort__os_thread_stack_size(void);
 
 /* --- other threads of this process (linux/task.c) --------------------------------------------- */
 
 int64_t gort__os_thread_cpu(int tid); /* the CPU time it has used, ns; -1: it is gone */
 enum gort__os_task { GORT__OS_TASK_UNKNOWN, GORT__OS_TASK_RUNS, GORT__OS_TASK_SLEEPS };
 enum gort__os_task gort__os_thread_state(int tid); /* reads a file */
-uint64_t gort__os_thread_waits(int tid);           /* how often it has gone to sleep; reads a file */
+/* The signal was sent to the thread, which has it in its mask; false: or unknown. Reads a file. */
+bool gort__os_thread_holds_back(int tid, int signo);
 /* The CPU time that the calling thread has used, and how often it has gone to sleep. */
 void gort__os_thread_usage(int64_t *cpu, uint64_t *waits);
-/* value is lost when the kernel has no room for it (RLIMIT_SIGPENDING): then the handler is told `blank`. */
+/* value is lost when the kernel has no room for it (RLIMIT_SIGPENDING), or a sandbox lets only the plain call through: then the
+ * handler is told `blank`. */
 void gort__os_thread_signal(int tid, int signo, void *value);
 /* A timer that counts the CPU time of tid and sends it signo, with value. A number >= 0, or -errno. */
 int gort__os_cpu_timer_make(int tid, int signo, void *value);
@@ -108,12 +129,14 @@ void gort__os_cpu_timer_drop(int timer);
 
 void gort__os_text_collect(void); /* finds libc, the loader and allocators; before the question */
 struct gort__os_signal;
+/* The signal met such code, or code that an allocator has called. errno is changed. */
 bool gort__os_text_delicate(const struct gort__os_signal *s);
 
 /* --- fences between threads (linux/barrier.c) -------------------------------------------------
  *
  * An asymmetric pair: the frequent side (light) costs nothing when the kernel can make all running
- * threads of the process pass a full fence (heavy: membarrier); else both are full fences.
+ * threads of the process pass a full fence (heavy: membarrier, or another way if that is refused during a run); else
+ * both are full fences.
  * Ordering: if light() lies between X and Y on one thread, and heavy() between A and B on another,
  * then not both "Y misses A" and "B misses X" happen.
  */
@@ -158,8 +181,10 @@ void gort__os_beat_end(void);
  * One thread sleeps until a time that others may change meanwhile, without waking it. errno is left alone.
  */
 struct gort__os_alarm {
-    int fd;        /* of a timerfd; -1: without one, these: */
-    uint32_t word; /* futex, changes when the time has come nearer */
+    int fd, kick;  /* a timerfd, and an eventfd for the day on which it cannot be set; -1: by the futex */
+    bool refused;  /* the timerfd cannot be set any more, or there is none; the setters' own, */
+    bool by_futex; /* and the sleeper knows; its own */
+    uint32_t word; /* futex, changes when the time has come nearer; atomic */
     int64_t when;  /* atomic, written by gort__os_alarm_set */
 };
 void gort__os_alarm_open(struct gort__os_alarm *a); /* it is set for never */
@@ -167,7 +192,9 @@ void gort__os_alarm_close(struct gort__os_alarm *a);
 /* For a monotonic time, that has passed perhaps; INT64_MAX: never. Forgets one that has come and was not slept for. One
  * thread at a time. */
 void gort__os_alarm_set(struct gort__os_alarm *a, int64_t when);
-void gort__os_alarm_sleep(struct gort__os_alarm *a); /* until it comes; it must be set anew then */
+/* Until it comes; it must be set anew then. Or until that fd can be read; -1: none. Without a timerfd it looks at the fd every
+ * millisecond. */
+void gort__os_alarm_sleep(struct gort__os_alarm *a, int fd);
 
 /* --- signals (linux/signal.c) ----------------------------------------------------------------- */
 
@@ -194,16 +221,23 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
 bool gort__os_signal_shared(int signo); /* our handler is still the one installed */
 void gort__os_signal_unshare(int signo);
 void gort__os_signal_chain(const struct gort__os_signal *s); /* does what would have happened without us */
-void gort__os_signal_block(int signo);                       /* for the calling thread, as unblock */
-void gort__os_signal_unblock(int signo);                     /* for the calling thread */
+/* The calling thread's signal mask, bit signo - 1: asks, sets and returns the former one, changes as sigprocmask does but
+ * never what libc has for itself. 0 or -errno. */
+uint64_t gort__os_mask_get(void);
+uint64_t gort__os_mask_set(uint64_t mask);
+int gort__os_mask_change(int how, const uint64_t *set, uint64_t *old);
+void gort__os_signal_block(int signo);   /* for the calling thread, as unblock */
+void gort__os_signal_unblock(int signo); /* for the calling thread */
 /* Installs fn for signo when its disposition is the default; true when it did. */
 bool gort__os_signal_take(int signo, void (*fn)(int signo));
 /* Back to the default, if fn is still the handler. */
 void gort__os_signal_give_back(int signo, void (*fn)(int signo));
-/* Installs fn for signo whatever its disposition is, which release puts back; the shared one stays shared. 0 or -errno. One at
- * a time for each signal. */
-int gort__os_signal_catch(int signo, void (*fn)(int signo));
-void gort__os_signal_release(int signo);
+/* Signals that the program asked for (linux/caught.c). From catch to release each signal is noted, and ring is called in a handler; before
+ * and after it does what it did without us: never both, never neither. The shared one stays shared. catch: 0 or -errno;
+ * one caller at a time for each signal, and the same ring in all calls. */
+int gort__os_signal_catch(int signo, void (*ring)(void));
+bool gort__os_signal_noted(int signo);   /* one or more since the last look, which are the caller's now */
+bool gort__os_signal_release(int signo); /* true: one was noted that nobody has looked at */
 __attribute__((noreturn)) void gort__os_exit_now(int status); /* no atexit handlers */
 
 /* --- faults (linux/fault.c, linux/symbol.c) ---------------------------------------------------- */

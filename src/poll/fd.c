@@ -19,7 +19,7 @@
  * and one that tried before the event and queues after it sees the counter.
  *
  * Invariants: (1) queues are changed under the lock; (2) the generation changes under the lock; (3) who is claimed is
- * in no queue. tests/model/fd.c explores reader, event and close.
+ * in no queue; (4) under the lock the turn is of the fd's generation. tests/model/fd.c explores readers, writers, event and close.
  * Threads: any.
  */
 #include "poll/fd.h"
@@ -187,6 +187,8 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     gort__fd_lock(f);
     gort__store(&f->kind, kind, RELEASE);            /* before the generation; pairs with gort__fd_begin */
     gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold and gort__fd_begin */
+    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with gort__io_turn_take. */
+    gort__store(&f->turn, gort__fd_turn(gort__fd_generation(f), GORT__TURN_FREE), RELEASE);
     bool watched = f->epoch && f->epoch == gort__poll_epoch;
     gort__store(&f->epoch, 0, RELAXED);
     gort__store(&f->dry, 0, RELAXED);
@@ -202,4 +204,6 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     /* They are in calls that do not block: a matter of microseconds. Pairs with gort__fd_drop. */
     while (GORT_UNLIKELY((uint32_t)gort__load(&f->word, ACQUIRE) != 0))
         gort__os_thread_yield();
+    if (!kind)                             /* one of them may have learned what the former file is */
+        gort__store(&f->kind, 0, RELEASE); /* pairs with gort__fd_begin */
 }

@@ -10,6 +10,8 @@
  *
  * A call counts itself in and sees with the same instruction whether the file is still the one it began with; a close
  * raises the generation and then waits until nobody is in the kernel. So a call never touches a reused number.
+ * Waiters, deadlines and the turn to write belong to a generation as well: a writer that is stuck in a blocking call when
+ * its fd is closed keeps nobody from writing to the next file, and what it does at its end does not concern that file.
  *
  * Readiness is a counter a direction, not a flag. A reader notes it, tries, and when there is nothing it queues itself
  * and looks at the counter again: if an event came in between it tries once more instead of waiting. An event counts
@@ -27,6 +29,9 @@ enum gort__dir { GORT__DIR_READ, GORT__DIR_WRITE };
 #define GORT__POLL_AGAIN 0x100 /* something about the fd has changed (its deadline): look again */
 #define GORT__POLL_TURN  0x200 /* it is the waiter's turn to write */
 
+/* Whose turn it is to write to the file of that generation. WANTED is set only under the lock. */
+enum gort__turn { GORT__TURN_FREE, GORT__TURN_TAKEN, GORT__TURN_WANTED };
+
 /* Served in order. first is atomic, written under the lock of the fd; all else is guarded by it. */
 struct gort__poll_queue {
     struct gort__poll_waiter *first, *last;
@@ -34,10 +39,10 @@ struct gort__poll_queue {
 
 struct gort__fd {
     uint64_t word;          /* generation and busy; atomic */
+    uint64_t turn;          /* to write: generation, and enum gort__turn; atomic */
     struct gort__lock lock; /* rank GORT_RANK_FD */
     uint32_t epoch;         /* of the poller that watches it; another or 0: nobody does; guarded by lock */
     uint32_t kind;          /* of file, as io sees it; 0: not known yet; atomic */
-    uint32_t turn;          /* to write: 0 nobody's, 1 taken, 2 and others wait; atomic, 2 only under lock */
     uint32_t seq[2];        /* events seen, a direction; atomic */
     int64_t until[2];       /* the fd's own deadlines; 0: none; atomic, written under lock */
     struct gort__poll_queue waiters[2];
@@ -75,6 +80,11 @@ static inline bool gort__fd_hold(struct gort__fd *f, uint32_t generation)
 static inline void gort__fd_drop(struct gort__fd *f)
 {
     gort__sub(&f->word, 1, RELEASE); /* pairs with gort__fd_retire */
+}
+
+static inline uint64_t gort__fd_turn(uint32_t generation, enum gort__turn turn)
+{
+    return (uint64_t)generation << 32 | turn;
 }
 
 static inline void gort__fd_lock(struct gort__fd *f)

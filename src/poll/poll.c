@@ -79,6 +79,11 @@ struct gort__poll_waiter *gort__poll_look(int64_t deadline)
     return woken;
 }
 
+int gort__poll_handle(void)
+{
+    return gort__poll_fd;
+}
+
 void gort__poll_kick(void)
 {
     gort__os_poll_kick(gort__poll_fd);

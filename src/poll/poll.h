@@ -39,6 +39,9 @@ uint32_t gort__poll_pending(void);
  * monotonic deadline (INT64_MIN: does not sleep, INT64_MAX: none). Several threads may call it. */
 struct gort__poll_waiter *gort__poll_look(int64_t deadline);
 
+/* An fd that can be read when there may be some; -1: none. */
+int gort__poll_handle(void);
+
 /* Makes a gort__poll_look that sleeps, or the next one that would, return. Any thread, signal handlers too. */
 void gort__poll_kick(void);
 

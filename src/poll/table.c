@@ -59,7 +59,7 @@ void gort__table_reset(void)
         for (uint32_t k = 0; pieces[i] && k < PIECE; k++) {
             struct gort__fd *f = &pieces[i][k];
             f->epoch = 0;
-            f->turn = 0;
+            f->turn = gort__fd_turn(gort__fd_generation(f), GORT__TURN_FREE);
             f->waiters[0] = f->waiters[1] = f->writers = (struct gort__poll_queue){NULL, NULL};
         }
 }

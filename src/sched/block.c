@@ -28,6 +28,8 @@ struct gort__block_call {
     intptr_t (*fn)(void *);
     void *arg;
     intptr_t result;
+    bool masked; /* its signal mask is not the thread's usual one, but */
+    uint64_t mask;
 };
 
 /* The M has something to come back to: no deadlock meanwhile. */
@@ -102,7 +104,8 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
 static inline bool missed(const struct gort__p *p)
 {
     return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
-           (!gort__runq_seems_empty(&p->runq) || gort__load(&gort__sched.queued, RELAXED));
+           (!gort__p_seems_empty(p) || gort__load(&gort__sched.queued, RELAXED) ||
+            gort__load(&gort__sched.woken_n, RELAXED));
 }
 
 void gort_block_enter(void)
@@ -260,9 +263,12 @@ void gort__block_call_run(struct gort__m *m)
     gort__store(&m->on_g0, true, RELAXED);
     gort__g_edge(g);
     gort__leave(m);
+    if (GORT_UNLIKELY(call->masked))
+        gort__mask_take_up(m, call->mask);
     call->result = call->fn(call->arg);
     m->block_depth = 0;
     end_as_thread(m);
+    call->masked = gort__mask_put_away(m, &call->mask);
     gort__store(&m->inside, 1, RELAXED);
     gort__store(&m->on_g0, false, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and owner.c */
@@ -274,21 +280,30 @@ void gort__block_call_run(struct gort__m *m)
         m->locked_g = g;
     g->err = *m->err; /* what the call left in errno */
     gort__g_set(g, GORT_G_RUNNABLE);
-    gort__queue_put_and_wake(g); /* counted before the M stops counting (gort__m_stop) */
+    gort__queue_put_woken(
+        (struct gort__glist){g, g, 1}); /* counted before the M stops counting (gort__m_stop) */
+    gort__fence(SEQ_CST);               /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
 }
 
 intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
 {
+    GORT_NEED("gort_block", "function", fn);
     struct gort__m *m = gort__m_self();
     if (!m || (m->g->flags & GORT_G_THREAD)) /* a plain thread, or in such a call already */
         return fn(arg);
     m = gort__enter();
     struct gort__g *g = m->g;
-    struct gort__block_call call = {fn, arg, 0};
+    struct gort__block_call call = {.fn = fn, .arg = arg};
+    call.masked = gort__mask_put_away(m, &call.mask);
     m->call = &call;
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_SYSCALL);
     m = gort__switch_to(m, g, &m->g0);
+    if (GORT_UNLIKELY(call.masked))
+        gort__mask_take_up(m, call.mask);
+    if (GORT_UNLIKELY(gort__load(&gort__sched.tight, RELAXED)))
+        gort__g_flag_on(g, GORT_G_BLOCKS);
     gort__leave(m);
     return call.result;
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/fatal.h"
 #include "base/fmt.h"
 #include "mem/sanitize.h"
@@ -30,6 +31,7 @@ enum kind {
     SWITCH, /* 0 or 1, into a bool */
     COUNT,  /* 0 .. a day of milliseconds, into an int */
     ON_OFF, /* "on" clears a bool, "off" sets it */
+    FATAL,  /* "fatal" sets a bool, "wait" clears it */
     SEED,   /* 64 bits, decimal or 0x...: fuzz_seed, and fuzz with it */
 };
 
@@ -44,6 +46,7 @@ static const struct {
     {"schedfuzz", SEED, offsetof(struct gort__conf, fuzz_seed)},
     {"idle", COUNT, offsetof(struct gort__conf, idle_ms)},
     {"limits", COUNT, offsetof(struct gort__conf, limits_ms)},
+    {"threads", FATAL, offsetof(struct gort__conf, threads_fatal)},
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
     {"canary", SWITCH, offsetof(struct gort__conf, canary)},
@@ -58,6 +61,7 @@ static const char *const wanted[] = {
     [SWITCH] = "is not 0 or 1",
     [COUNT] = "is not a number of milliseconds from 0 to 86400000",
     [ON_OFF] = "is not on or off",
+    [FATAL] = "is not fatal or wait",
     [SEED] = "is not a number of 64 bits",
 };
 
@@ -103,7 +107,7 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     gort__os_force.no_epoll_pwait2 = c.nopwait2 || valgrind;
     gort__os_force.no_timerfd = c.notimerfd;
     gort__os_force.no_pidfd |= valgrind;
-    gort__os_force.no_altstack = valgrind; /* os/linux/signal.c */
+    gort__store(&gort__os_force.no_altstack, valgrind, RELAXED); /* os/linux/signal.c */
     *out = c;
     return 0;
 }
@@ -255,7 +259,7 @@ static bool set_switch(struct gort__conf *c, enum kind kind, size_t at, const ch
 {
     char *field = (char *)c + at;
     uint64_t v;
-    bool on = is(text, len, "on"), hex;
+    bool on = is(text, len, "on"), fatal = is(text, len, "fatal"), hex;
     switch (kind) {
     case SWITCH:
         if (!number(text, len, 10, 1, &v))
@@ -271,6 +275,11 @@ static bool set_switch(struct gort__conf *c, enum kind kind, size_t at, const ch
         if (!on && !is(text, len, "off"))
             return false;
         *(bool *)field = !on;
+        return true;
+    case FATAL:
+        if (!fatal && !is(text, len, "wait"))
+            return false;
+        *(bool *)field = fatal;
         return true;
     case SEED:
         hex = len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';
@@ -322,7 +331,7 @@ static void load_environment(struct gort__conf *c)
     if (text && size_value(text, len, &v))
         c->stack_size = (size_t)v;
     else if (text)
-        complain("GORT_STACK=", text, len, "is not a size from 16K to 1G");
+        complain("GORT_STACK=", text, len, "is not a size from 64K to 1G");
     text = variable("GORT_SIGNAL", &len);
     if (text && signal_value(text, len, &v))
         c->signal = (int)v;

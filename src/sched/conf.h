@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 
-#define GORT_CONF_STACK_MIN   ((size_t)16 << 10)
+#define GORT_CONF_STACK_MIN   ((size_t)64 << 10) /* as mem/stack.h */
 #define GORT_CONF_STACK_MAX   ((size_t)1 << 30)
 #define GORT_CONF_STACK       ((size_t)256 << 10)
 #define GORT_CONF_MAX_THREADS 10000
@@ -27,6 +27,7 @@ struct gort__conf {
     int max_threads;    /* at least 1 */
     uint64_t fuzz_seed; /* with fuzz */
     bool fuzz;          /* choices of the scheduler are made at random */
+    bool threads_fatal; /* needing more than max_threads ends the program */
     bool preempt_off;   /* long-running goroutines are left alone */
     int schedtrace_ms;  /* 0: no such lines */
     bool scheddetail;   /* schedtrace with each G, M and P */

@@ -21,9 +21,47 @@ static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
     return n;
 }
 
+/*
+ * Names of functions that goroutines were started with. To find one means opening files, so those of the first few functions are
+ * kept for good: an entry belongs to whoever put its function there, who stores `ready` last. Whoever finds an entry that is not
+ * ready (a signal handler may have interrupted its owner) looks for itself.
+ */
+#define NAMES 64u
+static struct {
+    void (*fn)(void); /* atomic; NULL: free; changes once */
+    bool ready;       /* atomic */
+    char text[96];
+} names[NAMES];
+
+static const char *function_name(void (*fn)(void), char *buf, size_t size)
+{
+    size_t at = ((uintptr_t)fn >> 4) * 31 % NAMES;
+    for (size_t tries = 0; tries < 8; tries++, at = (at + 1) % NAMES) {
+        void (*free_entry)(void) = NULL;
+        void (*owner)(void) = gort__load(&names[at].fn, RELAXED);
+        if (owner == fn && gort__load(&names[at].ready, ACQUIRE)) /* pairs with the store below */
+            return names[at].text;
+        if (!owner && gort__cas(&names[at].fn, &free_entry, fn, RELAXED)) {
+            gort__os_symbol((uintptr_t)fn, names[at].text, sizeof names[at].text);
+            gort__store(&names[at].ready, true, RELEASE); /* pairs with the load above */
+            return names[at].text;
+        }
+    }
+    gort__os_symbol((uintptr_t)fn, buf, size);
+    return buf;
+}
+
+/* What g was started with; NULL for main, whose is one of ours. The record may be reused meanwhile: then it is the next one's. A
+ * plain read, because ThreadSanitizer looks at atomic ones in here too. */
+static GORT_NO_TSAN void (*function_of(const struct gort__g *g))(void)
+{
+    const volatile struct gort__g *now = g;
+    return now->id == 1 ? NULL : now->fn;
+}
+
 static void print_g(int fd, const struct gort__g *g)
 {
-    char line[256];
+    char line[352], name[96];
     enum gort__gstate state = (enum gort__gstate)gort__load(&g->state, RELAXED);
     enum gort__reason reason = (enum gort__reason)gort__load(&g->reason, RELAXED);
     if (state == GORT_G_IDLE || state == GORT_G_DEAD)
@@ -48,6 +86,10 @@ static void print_g(int fd, const struct gort__g *g)
     if (used)
         n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10,
                        ((size_t)1 << stack->log2) >> 10);
+    void (*fn)(void) = function_of(g);
+    const char *function = fn ? function_name(fn, name, sizeof name) : "";
+    if (function[0])
+        n += gort__fmt(line + n, sizeof line - n, ", runs %s", function);
     n += gort__fmt(line + n, sizeof line - n, "\n");
     gort__fmt_write(fd, line, n);
 }
@@ -63,9 +105,16 @@ void gort_dump(int fd)
         return;
     }
     gort__fmt_print(
-        fd, "gort: %lu goroutines, maxprocs %d, %u idle, %u looking for work, %u in the global queue\n",
+        fd,
+        "gort: %lu goroutines, maxprocs %d, %u Ps idle, %u threads looking for work, %u goroutines in the global "
+        "queue\n",
         (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED), gort__load(&s->idle_count, RELAXED),
-        gort__load(&s->spinning, RELAXED), gort__load(&s->queued, RELAXED));
+        gort__load(&s->spinning, RELAXED),
+        gort__load(&s->queued, RELAXED) + gort__load(&s->woken_n, RELAXED));
+    unsigned waiting = gort__load(&s->line_n, RELAXED);
+    unsigned left = gort__load(&s->no_m, RELAXED) ? gort__load(&s->idle_count, RELAXED) : 0;
+    gort__fmt_print(fd, "gort: %d threads of at most %d, %u goroutines and %u Ps wait for a thread\n",
+                    gort__load(&s->m_count, RELAXED), s->conf.max_threads, waiting, left);
     /* Pairs with slab.c: chunks and what was carved from them. */
     for (struct gort__chunk *c = gort__load(&s->gs.chunks, ACQUIRE); c; c = c->next) {
         char *end = gort__load(&c->carved, ACQUIRE);

@@ -36,7 +36,7 @@
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a call:
  * then sysmon does.
  *
- * tests/model/idle.c explores both rules and the change of duty.
+ * tests/model/duty.c explores both rules and the change of duty.
  * Invariants: (1) sched.poll_m is the one on duty, from before it sleeps until it has left the poller; (2) one at a
  * time; (3) it is in idle_ms unless it was handed a P.
  * Threads: any, inside.
@@ -76,8 +76,10 @@ void gort__duty_notice(struct gort__m *m, int64_t when)
     struct gort__sched *s = &gort__sched;
     gort__fence(SEQ_CST); /* pairs with announce and idle.c */
     int64_t until = gort__load(&s->poll_until, RELAXED);
-    if (until) {
-        if (when < until && (!m->p || gort__load(&s->idle_count, RELAXED)))
+    if (gort__load(&s->idle_count, RELAXED) == 0)
+        gort__rest_timer(when);
+    else if (until) {
+        if (when < until)
             gort__poll_kick();
     } else if (!m->p || m->g != &m->g0) {
         gort__wake_if_idle();
@@ -90,7 +92,9 @@ void gort__duty_notice_fd(struct gort__m *m)
 {
     gort__fence(
         SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for somebody on duty */
-    if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
+    if (gort__load(&gort__sched.idle_count, RELAXED) == 0)
+        gort__sysmon_note_work();
+    else if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
         gort__wake_if_idle();
 }
 
@@ -99,6 +103,11 @@ bool gort__duty_take_locked(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     if (s->poll_m || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
         return false;
+    if (s->idle_count == 0 &&
+        s->sysmon_on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
+        gort__sysmon_note_work();
+        return false;
+    }
     s->poll_m = m;
     return true;
 }

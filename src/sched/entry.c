@@ -32,6 +32,11 @@ void gort__entry_end_thread(struct gort__m *m)
 static void clear_p_bits(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__p *p = m->p;
+    if (p && (gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT) &&
+        p->slice == gort__load(&m->preempt_slice, RELAXED) &&
+        gort__load(&m->preempt_why, RELAXED) != GORT_WHY_NEXT)
+        gort__mode_on(p, GORT_MODE_OVER); /* it has parked, or ended, instead of being stopped */
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
@@ -67,7 +72,7 @@ void gort__attend(struct gort__m *m)
 void gort__leave_slow(struct gort__m *m)
 {
     if (gort__load(&m->nested, RELAXED))
-        return; /* the function of a timer: whoever fired it looks, when it holds nothing any more */
+        return; /* whoever began it looks, when it holds nothing any more: timer.c, gort__nest_end */
     gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
     while (gort__load(&m->attention, RELAXED) & ~(uint32_t)(GORT_ATT_NO_RUN | GORT_ATT_FENCE)) {
         gort__store(&m->inside, 1, RELAXED);
@@ -83,7 +88,8 @@ void gort__leave_slow(struct gort__m *m)
 void gort__hold_slow(struct gort__m *m)
 {
     gort__os_fence_light(); /* pairs with run.c:end_threads */
-    if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g != &m->g0 && gort__m_self() == m)
+    if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g != &m->g0 && gort__m_self() == m &&
+        !gort__load(&m->nested, RELAXED))
         gort__entry_end_thread(m);
 }
 

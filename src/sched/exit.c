@@ -73,8 +73,7 @@ void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
 
 int gort_on_exit(void (*fn)(void *), void *arg)
 {
-    if (!fn)
-        gort__fatal("gort_on_exit: NULL function");
+    GORT_NEED("gort_on_exit", "function", fn);
     struct gort__m *m = gort__enter();
     if (!m)
         return -ESRCH;
@@ -157,8 +156,12 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
-    if (GORT_UNLIKELY(m->thrown != NULL)) /* by gort_exit in a catch block */
-        gort__thrown_set(m, NULL, 0);
+    if (GORT_UNLIKELY(m->thrown != NULL)) { /* C++, or a mask in doubt */
+        uint64_t mask;
+        (void)gort__mask_put_away(m, &mask);
+        if (m->cxx) /* by gort_exit in a catch block */
+            gort__thrown_set(m, NULL, 0);
+    }
     gort__store(&m->g, next, RELAXED);
     gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
     gort__g_set(next, GORT_G_RUNNING);
@@ -187,7 +190,7 @@ void gort__g_end(void)
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
         struct gort__g *next = gort__pick_next(m->p);
         if (next) {
-            bool may_start = !gort__load(&gort__sched.held_n, RELAXED);
+            bool may_start = !gort__load(&gort__sched.careful, RELAXED);
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
             if (!GORT_TSAN && !gort__asan && fresh && !(g->flags & GORT_G_CHECKED) &&
                 g->stack->log2 == gort__stack_class(0))

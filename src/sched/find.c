@@ -2,8 +2,8 @@
 /*
  * find.c - an M without a goroutine looks for one: the order of the search.
  *
- * The order: its own timers that are due and its own queue (every 61st time the global one first), the global queue,
- * fds that are ready, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
+ * The order: its own timers that are due and its own queue (every 61st time the global one first), those that events have
+ * woken elsewhere, the global queue, fds that are ready, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
  * so every P is visited once a round. What a P was to run next is only stolen in the last round
  * and only if it still stands there a moment later: its P is about to run it, and moving it away
  * from its warm cache would cost more than it gains. Then everything is looked at once more
@@ -61,7 +61,15 @@ static struct gort__g *steal(struct gort__m *m)
             if (gort__m_wanted(m))
                 return NULL;
             gort__check(victim);
-            struct gort__g *g = gort__runq_steal(&m->p->runq, &victim->runq);
+            struct gort__g *g = NULL;
+            if (gort__runq_seems_empty(
+                    &m->p->events)) /* else they wait for their turn; there may be no room */
+                g = gort__runq_steal(&m->p->events, &victim->events);
+            if (GORT_UNLIKELY(g)) {
+                gort__mode_on(m->p, GORT_MODE_EVENTS);
+                return g;
+            }
+            g = gort__runq_steal(&m->p->runq, &victim->runq);
             if (!g && round == ROUNDS - 1)
                 g = steal_next(victim);
             if (g)
@@ -109,21 +117,6 @@ static bool look_at_timers(struct gort__m *m)
 }
 
 /*
- * Somebody was stopped in the middle of user code, one that has run before is first in the global queue, and one that has not
- * in the P's own: something has come that was waited for, while all Ps computed, and it is late already. Others would first
- * compute for a time slice each. Once a stop: who only yields is not put before those who have not begun.
- * A look without the lock: records are type-stable, and either order is right.
- */
-static GORT_NO_TSAN bool woken_first(struct gort__p *p)
-{
-    const struct gort__g *woken = gort__sched.queue.first, *own = gort__load(&p->runq.next, RELAXED);
-    uint32_t head = gort__load(&p->runq.head, RELAXED);
-    if (!own && head != gort__load(&p->runq.tail, RELAXED))
-        own = gort__load(&p->runq.ring[head % GORT_RUNQ_SIZE], RELAXED);
-    return own && !own->ctx.pc && woken && woken->ctx.pc;
-}
-
-/*
  * Those who are held go first while there is a hurry, because one of them may have a lock that somebody sleeps for; but only every
  * other time: a sleep may be any, and where many compute a little and sleep a little the hurry never ends. Then whoever was
  * woken, or has not begun, would wait for ever. Every other time still lets each of them run within twice as many turns.
@@ -148,22 +141,22 @@ static struct gort__g *look(struct gort__m *m)
     }
     struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.hurry, RELAXED)) ? hurried(m->p) : NULL;
     bool queued = gort__load(&gort__sched.queued, RELAXED);
-    if (GORT_UNLIKELY(m->p->after_stop)) {
-        m->p->after_stop = false;
-        gort__p_new_slice(m->p);
-        if (!g && queued && woken_first(m->p))
-            g = gort__queue_take(m->p, 1);
-    }
     if (!g) {
         g = gort__pick_local(m->p);
         m->p->later &= g != NULL; /* what comes from elsewhere is not what can wait */
     }
+    if (!g && gort__load(&gort__sched.woken_n, RELAXED))
+        g = gort__turn_woken(m->p);
     if (!g && queued)
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))
         g = gort__pick_local(m->p);
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
+        g = gort__tight_take(m->p);
     if (!g && gort__load(&gort__sched.held_n, RELAXED))
         g = gort__held_take();
+    if (!g) /* before a theft, for which its own rings must have room */
+        g = gort__turn_last(m->p);
     if (!g && gort__load(&gort__sched.procs, RELAXED) > 1 && may_spin(m))
         g = steal(m);
     if (!g && look_at_timers(m) && m->p)

@@ -62,14 +62,16 @@ enum gort__gflag {
     GORT_G_CONTEXT = 64,  /* scope is set */
     GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
     GORT_G_COPY = 256,    /* arg[0] is a block of arg[1] bytes to release at its end */
-    /* These two are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    /* These three are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    GORT_G_BLOCKS =
+        0x2000, /* it has lost its P in a blocking call while threads were short: it may do so again (tight.c) */
     GORT_G_SHRINKING =
         0x4000,             /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */
     GORT_G_CHECKED = 0x8000 /* its stack is looked at by software: a canary, or the census (overflow.c) */
 };
 
 /* Cannot be resumed from just any stack: schedule.c:gort__schedule_loop sees to it. */
-#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_SHRINKING | GORT_G_CHECKED)
+#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_BLOCKS | GORT_G_SHRINKING | GORT_G_CHECKED)
 
 struct gort__m;
 struct gort__exit_handler;

@@ -32,12 +32,13 @@
 static bool has_work(const struct gort__p *but)
 {
     struct gort__sched *s = &gort__sched;
-    if (gort__load(&s->queued, RELAXED) || gort__load(&s->held_n, RELAXED))
+    if (gort__load(&s->queued, RELAXED) || gort__load(&s->woken_n, RELAXED) ||
+        gort__load(&s->held_n, RELAXED))
         return true;
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
         struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
-        if (p != but && !gort__runq_empty(&p->runq))
+        if (p != but && !gort__p_empty(p))
             return true;
     }
     return false;
@@ -52,6 +53,8 @@ void gort__wake_p(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t nobody = 0;
+    if (GORT_UNLIKELY(gort__load(&s->no_m, RELAXED))) /* m.c:left_p_locked */
+        return;
     if (!gort__cas(&s->spinning, &nobody, 1, SEQ_CST)) /* pairs with gort__idle */
         return;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -91,7 +94,9 @@ static bool release_p(struct gort__m *m)
     if (p && GORT_UNLIKELY(gort__load(&s->scarce, RELAXED)))
         gort__g_cache_flush(p);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->held.n == 0;
+    /* It may have woken ones that let others go first, whom somebody else has taken meanwhile (turn.c). */
+    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->woken.n == 0 && s->held.n == 0 &&
+                gort__p_empty(p);
     if (idle) {
         m->p = NULL;
         gort__p_idle_put_locked(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - the thread that called gort_run: creates and joins threads, watches the machine.
+ * keeper.c - the thread that called gort_run: creates threads, joins those that are gone, watches the machine.
  *
  * Why: it runs no goroutine, so nobody changes its signal mask, affinity or locks; threads that it
  * creates inherit a clean state, and it is always free to create one. It sleeps until there is
@@ -18,6 +18,9 @@
 
 #define SUSPECT_EVERY INT64_C(100000000) /* ns between looks whether a deadlock is real */
 #define RETRY_EVERY   INT64_C(10000000)  /* ns between tries to create a refused thread */
+#define REAP_FIRST                                                                                           \
+    INT64_C(100000) /* ns until the first look whether an ending thread is gone; doubled up to */
+#define REAP_MOST INT64_C(100000000) /* this */
 
 void gort__keeper_wake_locked(void)
 {
@@ -30,7 +33,8 @@ void gort__deadlock_check_locked(void)
     struct gort__sched *s = &gort__sched;
     if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
         return;
-    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->held.n || s->without_p)
+    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->woken.n || s->held.n || s->line.n ||
+        s->without_p)
         return;
     gort__shrink_stir_locked();
     uint64_t live = gort__g_count();
@@ -57,57 +61,46 @@ void gort__deadlock_check_locked(void)
     gort__fatal("all goroutines are asleep - deadlock!");
 }
 
-/* A refused thread: its P goes to somebody else if possible. True: try again later, because there is work, or a timer or fd
- * that nobody waits for. */
-static bool refused(struct gort__m *m, int err)
+/* A refused thread: its P goes to somebody else, or is idle until somebody comes for it (m.c). */
+static void refused(struct gort__m *m, int err)
 {
-    static bool said;
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (!said)
-        gort__warn("no new thread (%s): going on with the %d there are, trying again", strerrordesc_np(-err),
-                   s->m_count - 1);
-    said = true;
-    struct gort__p *p = m->next_p;
-    struct gort__m *other = NULL;
-    if (p && !s->idle_ms && !(s->world_word & 1))
-        other = gort__grant_bound_locked(p);
-    bool again = p && !other && !s->idle_ms && (gort__p_has_work() || gort__duty_wanted());
-    if (again) {
-        m->link = s->wanted_ms;
-        s->wanted_ms = m;
-    } else {
-        if (m->spinning)
-            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-        for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
-            if (*at == m) {
-                *at = m->all_next;
-                break;
-            }
-        s->m_count--;
-        if (m->spare)
-            s->spare_coming = false;
-        gort__m_retire_locked(m);
-        if (other) {
-            /* it has p */
-        } else if (p && s->idle_ms && !gort__runq_empty(&p->runq)) {
-            other = gort__m_start_locked(p, false);
-        } else if (p) {
-            gort__p_idle_put_locked(p);
-            gort__deadlock_check_locked();
+    for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
+        if (*at == m) {
+            *at = m->all_next;
+            break;
         }
+    gort__store(&s->m_count, s->m_count - 1, RELAXED);
+    s->refused = true;
+    gort__tight_update_locked();
+    if (!s->said_refused)
+        gort__warn(
+            "cannot create a thread (%s): going on with %d threads, and trying again; raise the limit (ulimit "
+            "-u, pids.max), or make fewer blocking calls at a time",
+            strerrordesc_np(-err), s->m_count);
+    s->said_refused = true;
+    if (m->spare)
+        s->spare_coming = false;
+    struct gort__p *p = m->next_p;
+    bool spinning = m->spinning;
+    gort__m_found_p_locked(m); /* its P may have been taken while it waited for its thread */
+    gort__m_retire_locked(m);
+    struct gort__m *other = NULL;
+    if (p && !(s->world_word & 1)) {
+        other = gort__m_start_locked(p, spinning);
+    } else {
+        if (spinning)
+            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+        if (p)
+            gort__store(&p->m, NULL, RELAXED); /* world_start sees to it */
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
-    gort__fence(
-        SEQ_CST); /* pairs with idle.c: whoever published something may have counted on this one to look */
-    if (!again && (gort__p_has_work() || gort__duty_wanted()))
-        gort__wake_if_idle();
-    return again;
 }
 
-/* Creates the thread of each wanted M. False: some were refused and are still wanted. */
+/* Creates the thread of each wanted M. False: some were refused. */
 static bool create_wanted(struct gort__m *m)
 {
     bool all = true;
@@ -119,37 +112,47 @@ static bool create_wanted(struct gort__m *m)
         int err = gort__os_thread_start(&m->thread, gort__m_main, m, name);
         if (err) {
             gort__store(&m->has_thread, false, RELAXED);
-            if (refused(m, err))
-                all = false;
+            refused(m, err);
+            all = false;
         }
         m = next;
     }
     return all;
 }
 
-/* Every M waits for its thread: one of them needs it more than sysmon, which may have got that of a tied goroutine that ended. */
+/* There is no M: the next one needs a thread more than sysmon, which may have got that of a tied goroutine that ended. */
 static bool no_threads(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    int wanted = 0;
-    for (struct gort__m *m = s->wanted_ms; m; m = m->link)
-        wanted++;
-    bool none = wanted && wanted == s->m_count;
+    bool none = s->m_count == 0;
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     return none;
 }
 
-static void join_dead(struct gort__m *m)
+/*
+ * Retires the records of the threads that are gone. Destructors of thread-local data may still run in the others, for as long as
+ * they like: nobody waits for them, since they may wait for a goroutine that needs a new thread. Those go back to dead_ms. True:
+ * there are some. Not under the lock: libc's lock, which a join takes, may be held by a goroutine that was stopped.
+ */
+static bool reap_dead(struct gort__m *m)
 {
-    while (m) {
-        struct gort__m *next = m->link;
-        gort__os_thread_join(m->thread);
-        gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-        gort__m_retire_locked(m);
-        gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
-        m = next;
+    struct gort__sched *s = &gort__sched;
+    bool some = false;
+    for (struct gort__m *next; m; m = next) {
+        next = m->link;
+        bool gone = gort__os_thread_try_join(m->thread);
+        gort__lock_take(&s->lock, GORT_RANK_SCHED);
+        if (gone) {
+            gort__m_retire_locked(m);
+        } else {
+            m->link = s->dead_ms;
+            s->dead_ms = m;
+        }
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        some |= !gone;
     }
+    return some;
 }
 
 /* The machine's limits may have changed: follow them unless somebody chose a number. */
@@ -183,20 +186,24 @@ static int64_t next_limits(void)
 void gort__keeper_loop(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t limits_at = next_limits(), suspect_at = 0, starved_at = 0;
+    int64_t limits_at = next_limits(), suspect_at = 0, starved_at = 0, reap = REAP_FIRST;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
         bool create = !s->main_done && !s->main_ending;
-        struct gort__m *wanted = create ? s->wanted_ms : NULL;
         struct gort__m *dead = create ? s->dead_ms : NULL;
         s->creating = create;
         bool done = s->main_done, suspect = s->suspect;
         bool starved = s->starved, retry = starved && gort__os_now() >= starved_at;
         if (retry) {
-            s->starved = false;
+            /* The one that is woken below finds out; but if somebody spins just now nobody is, and it is tried again. */
+            s->starved = s->line.n || ((s->queue.n || s->woken.n) && s->idle_ps);
+            gort__store(&s->no_m, false, RELAXED);
             starved_at = gort__os_now() + RETRY_EVERY;
+            if (create && s->refused)
+                gort__m_probe_locked(); /* until its thread runs all others are let through as before */
         }
+        struct gort__m *wanted = create ? s->wanted_ms : NULL;
         if (suspect && gort__os_now() >= suspect_at) {
             s->suspect = false;
             suspect_at = gort__os_now() + SUSPECT_EVERY;
@@ -207,10 +214,11 @@ void gort__keeper_loop(void)
             s->wanted_ms = s->dead_ms = NULL;
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         bool created = create_wanted(wanted);
-        join_dead(dead);
+        bool dying = reap_dead(dead);
+        reap = !dying ? REAP_FIRST : reap < REAP_MOST ? 2 * reap : REAP_MOST;
         if (done)
             return;
-        if (retry) /* work may wait for an M that there was no memory for */
+        if (retry) /* work may wait for an M */
             gort__wake_if_idle();
         created &= !starved;
         bool unwatched = create && !s->sysmon_on && gort__sysmon_start() != 0;
@@ -229,6 +237,8 @@ void gort__keeper_loop(void)
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;
+        if (dying && look_at > gort__os_now() + reap)
+            look_at = gort__os_now() + reap;
         if (until > look_at)
             until = look_at;
         gort__os_futex_wait(&s->keeper_word, seen, until);

@@ -45,8 +45,10 @@ static struct {
 
 int gort_key_create(gort_key *key, void (*dtor)(void *))
 {
+    GORT_NEED("gort_key_create", "key", key);
     int err = -EAGAIN;
     GORT_HOLD();
+    *key = (gort_key){GORT_KEYS_MAX, 0}; /* of none, if there is none left */
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
         uint32_t generation = table.key[i].generation;

@@ -28,7 +28,8 @@
 bool gort__later(struct gort__p *p, uint32_t n)
 {
     struct gort__sched *s = &gort__sched;
-    if (gort__alone() || gort__load(&s->queued, RELAXED) || gort__runq_length(&p->runq) + n > FEW)
+    if (gort__alone() || gort__load(&s->queued, RELAXED) || gort__load(&s->woken_n, RELAXED) ||
+        gort__p_length(p) + n > FEW)
         return false;
     if (!gort__load(&s->later_used, RELAXED))
         gort__store(&s->later_used, true, RELAXED);
@@ -36,7 +37,7 @@ bool gort__later(struct gort__p *p, uint32_t n)
         return false;
     if (!p->later)
         p->later_rest = p->turn;
-    if (!p->later || gort__runq_seems_empty(&p->runq)) {
+    if (!p->later || gort__p_seems_empty(p)) {
         p->turn = p->turn < 2 ? p->turn : 2; /* after the first of them, unless a fair one is due */
         gort__store(&p->later_since, gort__arch_ticks() | 1, RELAXED);
     }
@@ -46,7 +47,7 @@ bool gort__later(struct gort__p *p, uint32_t n)
 
 static void wake(struct gort__p *p)
 {
-    if (gort__runq_empty(&p->runq))
+    if (gort__p_empty(p))
         return;
     gort__fence(SEQ_CST); /* pairs with idle.c: published long ago, now the look for idle Ps */
     gort__wake_if_idle();
@@ -55,7 +56,7 @@ static void wake(struct gort__p *p)
 bool gort__later_look(struct gort__p *p)
 {
     p->later_rest = p->later_rest > GORT_LATER_EVERY ? p->later_rest - GORT_LATER_EVERY : 0;
-    p->later = !gort__runq_seems_empty(&p->runq) &&
+    p->later = !gort__p_seems_empty(p) &&
                gort__arch_ticks() - gort__load(&p->later_since, RELAXED) < PATIENCE;
     if (!p->later)
         wake(p);

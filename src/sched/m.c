@@ -71,6 +71,14 @@ void gort__m_destroy(struct gort__m *m)
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
 
+#define END ((size_t)64 << 10) /* a stack pointer that has left the stack is not much further down */
+
+bool gort__m_own_stack(const struct gort__m *m, uintptr_t sp)
+{
+    uintptr_t hi = (uintptr_t)m->stack_hi;
+    return sp <= hi && hi - sp <= gort__os_thread_stack_size() + END;
+}
+
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard)
 {
     *size = GORT_ALTSTACK;
@@ -160,13 +168,6 @@ bool gort__m_undoze(struct gort__m *m)
     return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
-void gort__m_limit_locked(void)
-{
-    struct gort__sched *s = &gort__sched;
-    if (s->m_count >= s->conf.max_threads)
-        gort__fatal("the program needs more than %d threads (gort_config.max_threads)", s->conf.max_threads);
-}
-
 /* A new M, whose thread the keeper is to create. NULL: no memory for its record; or the keeper is at the end of the run,
  * while a plain thread still starts something. */
 static struct gort__m *make_locked(void)
@@ -174,7 +175,6 @@ static struct gort__m *make_locked(void)
     struct gort__sched *s = &gort__sched;
     if (s->ended)
         return NULL;
-    gort__m_limit_locked();
     struct gort__m *m = record_locked();
     if (!m)
         return NULL;
@@ -185,7 +185,8 @@ static struct gort__m *make_locked(void)
         m->attention |= GORT_ATT_WORLD;
     m->all_next = s->all_ms;
     s->all_ms = m;
-    s->m_count++;
+    gort__store(&s->m_count, s->m_count + 1, RELAXED);
+    gort__tight_update_locked();
     m->link = s->wanted_ms;
     s->wanted_ms = m;
     gort__keeper_wake_locked();
@@ -195,7 +196,14 @@ static struct gort__m *make_locked(void)
 void gort__m_spare_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->spare_coming || s->idle_ms || s->m_count >= s->conf.max_threads)
+    if (!s->tight && !s->idle_ms)
+        gort__m_probe_locked();
+}
+
+void gort__m_probe_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    if (s->spare_coming || s->m_count >= s->conf.max_threads)
         return;
     struct gort__m *m = make_locked();
     if (!m)
@@ -203,20 +211,21 @@ void gort__m_spare_locked(void)
     m->spare = s->spare_coming = true;
 }
 
-/* No memory for an M that would run p: the others can still do its work, and the keeper tries again soon. Whom to wake, as
- * gort__m_start_locked says it. */
+/* There is no M that could run p, and none can be made: the others can still do its work, whoever comes back from a blocking call
+ * takes it, and the keeper tries again soon. Whom to wake, as gort__m_start_locked says it. */
 static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
     if (spinning)
         gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-    s->starved = true; /* so sysmon sees to timers meanwhile, and does not rest although all Ps are idle */
+    gort__tight_say_locked();
+    gort__tight_starve_locked(); /* so sysmon sees to timers meanwhile, and does not rest although all Ps are idle */
     struct gort__m *bound = s->ended ? NULL : gort__grant_bound_locked(p);
     if (!bound) {
         gort__p_empty_locked(p);
         gort__p_idle_put_locked(p);
+        gort__store(&s->no_m, true, RELAXED);
     }
-    gort__keeper_wake_locked();
     return bound;
 }
 
@@ -252,7 +261,7 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
     }
     if (m) {
         *at = m->link;
-    } else {
+    } else if (!s->tight) {
         m = make_locked();
     }
     if (GORT_UNLIKELY(!m))
@@ -290,6 +299,17 @@ static bool leave_idle(struct gort__m *m)
     return left;
 }
 
+/*
+ * A P for which there was no M, and work for it that nobody else sees to: the rule of idle.c counts on an M that can be woken. A
+ * publisher that saw no_m has woken nobody; it has published before, in the global queue, or runs what it has itself.
+ */
+static struct gort__p *left_p_locked(void)
+{
+    struct gort__sched *s = &gort__sched;
+    bool line = s->line.n && s->idle_ms; /* else the M is the last one, and stays idle */
+    return s->queue.n || s->woken.n || s->held.n || line ? gort__p_idle_get_locked() : NULL;
+}
+
 void gort__m_stop(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
@@ -299,8 +319,16 @@ void gort__m_stop(struct gort__m *m)
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
         return;
     }
+    struct gort__p *p = GORT_UNLIKELY(s->starved) ? left_p_locked() : NULL;
+    if (p) {
+        gort__p_take(m, p);
+        gort__m_found_p_locked(m);
+        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        return;
+    }
     m->link = s->idle_ms;
     s->idle_ms = m;
+    gort__store(&s->no_m, false, RELAXED);
     m->cpu = gort__os_cpu();
     gort__m_found_p_locked(m); /* it has nothing to run any more */
     bool duty = gort__duty_take_locked(m);
@@ -328,17 +356,19 @@ void gort__m_main(void *arg)
     m->stack_hi = __builtin_frame_address(0);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
-    m->thrown = gort__os_thrown();
     gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->old_altstack);
     gort__san_thread(m);
     gort__store(&m->inside, 1, RELAXED);
     gort__preempt_thread(m);
+    gort__mask_thread(m);
     gort__os_at_thread_end(gort__entry_thread_ends, m);
     gort__store(&m->started, true, RELEASE); /* pairs with run.c:bury */
     gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
     if (m->spare) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         m->spare = s->spare_coming = false;
+        s->refused = false;
+        gort__tight_update_locked();
         gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     }
     gort__m_take_next_p(m);
@@ -374,7 +404,8 @@ void gort__m_main(void *arg)
             *at = m->all_next;
             break;
         }
-    s->m_count--;
+    gort__store(&s->m_count, s->m_count - 1, RELAXED);
+    gort__tight_update_locked();
     gort__m_found_p_locked(m);
     m->link = s->dead_ms;
     s->dead_ms = m;

@@ -11,7 +11,11 @@
  *     guard of the goroutine's slot     it used up its stack
  *     elsewhere among our slots         one frame was larger than the guard and went past it
  *     guard of the alternate stack      a signal handler used up that one
- *     g0 runs, near the stack pointer   the thread's own stack is used up
+ *     near the end of the thread's own stack, on which the function of gort_block or the scheduler runs
+ *                                       that one is used up
+ *
+ * A goroutine may also stand on a stack that is not ours (a coroutine of the program), above or below its own. Faults
+ * there, the guard of that stack included, are passed on.
  *
  * A frame that is larger than the guard, in code compiled without -fstack-clash-protection, may land in the next
  * slot without touching a guard; nothing can be seen of that (docs/GUIDE.md, "Stacks").
@@ -75,7 +79,7 @@ static bool on_frame(uintptr_t pc, void *arg)
 static void print_trace(const struct gort__os_fault *f)
 {
     struct trace t = {0};
-    gort__fmt_print(2, "who called whom, the innermost first:\n");
+    gort__fmt_print(2, "calls, the innermost first:\n");
     gort__os_backtrace(f, on_frame, &t);
     end_run(&t);
     size_t at = t.runs > FIRST + LAST ? t.runs - LAST : FIRST;
@@ -97,7 +101,7 @@ static void print_size(struct gort__g *g, const char *what)
 {
     struct gort__stack *s = g->stack;
     size_t usable = (size_t)(gort__stack_hi(s) - gort__stack_lo(s));
-    gort__fmt_print(2, "%s: %zu KiB, %zu of them a guard\n", what, ((size_t)1 << s->log2) >> 10,
+    gort__fmt_print(2, "%s: %zu KiB, of which %zu are the guard\n", what, ((size_t)1 << s->log2) >> 10,
                     (((size_t)1 << s->log2) - usable) >> 10);
 }
 
@@ -121,7 +125,8 @@ static void report_goroutine(struct gort__g *g, const struct gort__os_fault *f)
     char *lo = gort__stack_lo(s), *sp = (char *)f->sp;
     bool jumped = sp < s->base || sp >= gort__stack_hi(s);
     print_head(g);
-    print_size(g, jumped ? "one frame went past the guard of its stack" : "it used up its stack");
+    print_size(g, jumped ? "the frame of one function went past the guard of its stack"
+                         : "it used up its stack");
     gort__fmt_print(2, "stack %p to %p, stack pointer %p, address %p\n", (void *)lo,
                     (void *)gort__stack_hi(s), (void *)sp, (void *)f->addr);
     print_advice(g);
@@ -141,10 +146,22 @@ static void report_thread(struct gort__m *m, const struct gort__os_fault *f, con
     char who[96] = "the scheduler";
     if (g)
         gort__dump_name(g, who, sizeof who);
-    gort__fmt_print(2, "gort: fatal: stack overflow in %s of thread %d, on behalf of %s\n", what,
+    gort__fmt_print(2, "gort: fatal: stack overflow in %s of thread %d, which ran %s\n", what,
                     gort__load(&m->tid, RELAXED), who);
     gort__fmt_print(2, "stack pointer %p, address %p\nwhat to change: %s\n", (void *)f->sp, (void *)f->addr,
                     advice);
+}
+
+/*
+ * Whether the stack pointer has left g's stack downwards. Then it lies in a slot of ours; or below all of them, if the slot is the
+ * lowest one. Anywhere else it is on a stack of the program's, and the address comes from a wild pointer.
+ */
+static bool has_left(const struct gort__g *g, const struct gort__os_fault *f)
+{
+    const struct gort__stack *s = gort__stack_at((void *)f->addr);
+    if (!s || (s == g->stack && f->addr >= (uintptr_t)gort__stack_lo(s)))
+        return false;
+    return gort__stack_at((void *)f->sp) || (s == g->stack && f->sp < (uintptr_t)s->base);
 }
 
 /* One of several threads goes on; the others, and a fault in the report itself, do not come back. */
@@ -186,13 +203,13 @@ static void on_fault(const struct gort__os_fault *f)
         finish(f);
     }
     struct gort__g *g = goroutine_of(m);
-    struct gort__stack *s = gort__stack_at((void *)f->addr);
-    if (g && g->stack && s && (f->addr < (uintptr_t)gort__stack_lo(s) || s != g->stack)) {
+    if (g && g->stack && has_left(g, f)) {
         begin(f);
         report_goroutine(g, f);
         finish(f);
     }
-    if (m->g == &m->g0 && !s && f->addr < f->sp + ABOVE && !m->plain) {
+    bool own = m->g == &m->g0 && (!m->block_g || m->on_g0) && !m->plain;
+    if (own && gort__m_own_stack(m, f->sp) && f->addr < f->sp + ABOVE) {
         begin(f);
         report_thread(
             m, f, "the own stack",
@@ -206,9 +223,9 @@ void gort__overflow_check(struct gort__g *g)
     if (!g->stack || gort__stack_intact(g->stack))
         return;
     print_head(g);
-    print_size(g, "it ran over the end of its stack, which has no guard that would have stopped it there");
+    print_size(g, "it wrote past the end of its stack, which has no guard to stop it");
     print_advice(g);
-    gort__fatal("memory of another goroutine may be overwritten");
+    gort__fatal("this overflow may have overwritten the memory of another goroutine");
 }
 
 void gort__overflow_init(void)

@@ -16,14 +16,15 @@
  *     idle                    m->p                  m: idle.c:look_again        it has just released one, and there is work
  *     idle                    m->p                  m: wait_for_grant, _regain  its goroutine is without one
  *     m->next_p               m->p                  m                           it wakes, or its thread begins
- *     m->next_p               idle, next_p of o     m.c:starve_locked           no memory for m; o has its queued goroutine itself
+ *     nobody                  idle, next_p of o     m.c:starve_locked           no M can be had; o has its queued goroutine itself
  *     m->next_p, no thread    idle, next_p of o     keeper.c:refused            no thread for m; the same, or o is idle
  *     m->next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
  *     m->p, m inside          idle                  m: idle.c:release_p         m has nothing to run
  *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m will block, waits for a tied one, ends
  *     m->p, m inside          next_p of o           m: gort__run_bound          it picked a goroutine bound to o
  *     m->p, m inside          next_p of o           m: gort__p_preempt          its goroutine's time is up
- *     m->p, m in user code    next_p of o           sysmon: gort__p_take_away   m's thread sleeps in the kernel
+ *     m->p, m in user code    next_p of o, idle     sysmon: gort__p_take_away   m's thread sleeps in the kernel, or computes
+ *                                                                               and blocks our signal (mask.c); idle: tight.c
  *     m->p or m->next_p       nobody                proc.c: evict               the world is stopped, fewer Ps
  *     m->p, m in user code    (stays with m)        the world is stopped        its next call waits in world.c
  *     m->p, m inside          nobody                m: gort__p_handoff          the same, while the world is stopped
@@ -50,7 +51,7 @@
  *
  * Held goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
  * a goroutine that has not run yet is not started while many are held, but for one now and then (lap.c).
- * A P is given up by preemption or taken away only when an M is there to use it: creating a thread needs
+ * A P is given up by preemption or taken away only when an M is there to use it, or none can be created (tight.c): creating a thread needs
  * malloc, and the goroutine that is stopped may hold malloc's lock.
  * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
  */
@@ -59,15 +60,19 @@
 
 /* --- held goroutines -------------------------------------------------------------------------- */
 
-/* soon: as the second, because the first is what the P that it gives up may be for. */
-static void held_put_locked(struct gort__g *g, bool soon)
+/* SOON: as the second, because the first is what the P that it gives up may be for. */
+enum place { LAST, SOON, FIRST };
+static void held_put_locked(struct gort__g *g, enum place place)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
     g->m->cpu = gort__os_cpu();
     if (!s->held.first) {
         s->held.first = s->held.last = g;
-    } else if (soon && s->held.first->link) {
+    } else if (place == FIRST) {
+        g->link = s->held.first;
+        s->held.first = g;
+    } else if (place == SOON && s->held.first->link) {
         g->link = s->held.first->link;
         s->held.first->link = g;
     } else {
@@ -76,6 +81,7 @@ static void held_put_locked(struct gort__g *g, bool soon)
     }
     s->held.n++;
     gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+    gort__tight_update_locked();
 }
 
 /* The one before the first of the next few whose thread sleeps on this CPU (m.c says why), or for which others may wait. NULL: the
@@ -93,12 +99,12 @@ static struct gort__g *before_near_locked(void)
     return NULL;
 }
 
-struct gort__g *gort__held_pop_locked(void)
+static struct gort__g *held_pop_locked(struct gort__g *before)
 {
     struct gort__sched *s = &gort__sched;
     if (!s->held.first)
         return NULL;
-    struct gort__g *before = before_near_locked(), *g = before ? before->link : s->held.first;
+    struct gort__g *g = before ? before->link : s->held.first;
     if (before)
         before->link = g->link;
     else
@@ -110,6 +116,20 @@ struct gort__g *gort__held_pop_locked(void)
     if (gort__load(&s->hurry, RELAXED))
         gort__store(&s->hurry, s->hurry - 1, RELAXED);
     gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+    gort__tight_update_locked();
+    return g;
+}
+
+struct gort__g *gort__held_pop_locked(void)
+{
+    return held_pop_locked(before_near_locked());
+}
+
+struct gort__g *gort__held_take_first(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__g *g = held_pop_locked(NULL);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     return g;
 }
 
@@ -198,9 +218,9 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
                 queued = m->waiting = true;
                 if (m->in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
                     m->fronted = (m->delicate || s->hurry) && !m->fronted; /* as in gort__p_preempt */
-                    held_put_locked(g, m->fronted);
+                    held_put_locked(g, m->fronted ? SOON : LAST);
                 } else {
-                    gort__queue_put_locked(g);
+                    gort__queue_put_woken_locked(g); /* back from a blocking call: that is an event, too */
                 }
                 gort__m_found_p_locked(m); /* the queue keeps the run alive now */
             }
@@ -209,9 +229,9 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
         if (quit || m->p)
             return !quit;
         if (queued) {
+            gort__sysmon_poke();
             gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
             gort__wake_if_idle();
-            gort__sysmon_poke();
         }
         gort__m_sleep_again(m);
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -240,6 +260,8 @@ static void resume(struct gort__m *m, struct gort__g *g, bool tied)
         gort__g_flag_off(g, GORT_G_BOUND);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
+    gort__store(&m->turn_slice, m->p->slice, RELAXED);
+    gort__store(&m->turn_p, m->p, RELAXED);
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     gort__g_set(g, GORT_G_RUNNING);
 }
@@ -248,6 +270,12 @@ void gort__p_regain(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__g *g = m->g;
+    if (GORT_UNLIKELY(gort__load(&m->masked, RELAXED))) {
+        gort__store(&m->masked, false, RELAXED);
+        gort__mask_doubt(m);
+    }
+    if (GORT_UNLIKELY(gort__load(&s->tight, RELAXED)))
+        gort__g_flag_on(g, GORT_G_BLOCKS);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (!m->p && !m->next_p && !m->waiting) {
         struct gort__p *p = gort__p_idle_get_locked();
@@ -272,6 +300,7 @@ void gort__p_regain(struct gort__m *m)
     if (m->in_handler) /* it is held now, and what it has computed counts */
         gort__lap_end(m);
     resume(m, g, tied);
+    gort__store(&m->turn_p, NULL, RELAXED); /* a turn of its own begins */
     if (m->in_handler)
         gort__lap_begin(m);
     m->regaining = false;
@@ -312,7 +341,7 @@ void gort__p_handoff(struct gort__m *m)
         /* nobody needs it any more */
     } else if (s->world_word & 1) {
         gort__world_event(); /* world_start sees to the P */
-    } else if (!gort__runq_empty(&p->runq) || s->queue.n || s->held.n) {
+    } else if (!gort__p_empty(p) || s->queue.n || s->woken.n || s->held.n) {
         other = gort__m_start_locked(p, false);
     } else if (s->idle_count == 0 && gort__load(&s->spinning, RELAXED) == 0 && s->procs > 1) {
         gort__add(&s->spinning, 1, SEQ_CST); /* the last one awake: somebody must look around */
@@ -346,6 +375,44 @@ void gort__run_bound(struct gort__m *m, struct gort__g *g)
     gort__m_stop(m);
 }
 
+/* What it was asked to stop for is still there. */
+static bool still_wanted_locked(const struct gort__p *p, enum gort__why why)
+{
+    struct gort__sched *s = &gort__sched;
+    if (why == GORT_WHY_WOKEN)
+        return s->woken.n || !gort__runq_empty(&p->events);
+    if (why == GORT_WHY_NEXT)
+        return gort__load(&p->runq.next, RELAXED) != NULL;
+    return s->queue.n || s->woken.n || s->held.n || s->line.n || !gort__p_empty(p);
+}
+
+/*
+ * How p goes on without the goroutine that is preempted, and its place among the held ones. If there is no thread but that
+ * of a held one, p goes to that one at once (m.c).
+ */
+static enum place change_turn(struct gort__m *m, struct gort__p *p, enum gort__why why, bool boost, bool idle)
+{
+    struct gort__sched *s = &gort__sched;
+    int64_t used = why == GORT_WHY_TURN ? 0 : gort__load(&m->turn_asked, RELAXED);
+    bool alone = !s->held.n && !s->queue.n && !s->line.n &&
+                 gort__runq_empty(&p->runq); /* but for woken ones */
+    bool goes_on = used > 0 && (used < GORT_SLICE || alone);
+    gort__store(&m->turn_used, goes_on ? used : 0, RELAXED);
+    if (why == GORT_WHY_TURN) {
+        p->held_at = gort__arch_ticks();
+        p->held_first = true; /* the ring is next */
+    }
+    if (!idle)
+        gort__mode_off(p, GORT_MODE_OVER | GORT_MODE_OWES | GORT_MODE_WOKEN);
+    else if (why != GORT_WHY_NEXT)
+        gort__mode_on(p, GORT_MODE_OVER | (goes_on ? GORT_MODE_OWES : 0));
+    else
+        gort__mode_on(p, goes_on ? GORT_MODE_OWES : 0);
+    gort__p_new_slice(p);
+    m->fronted = !goes_on && boost && !m->fronted; /* but nobody starves the others */
+    return goes_on ? FIRST : m->fronted ? SOON : LAST;
+}
+
 void gort__p_preempt(struct gort__m *m, bool delicate)
 {
     struct gort__sched *s = &gort__sched;
@@ -356,12 +423,15 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)GORT_ATT_PREEMPT, RELAXED);
     struct gort__p *p = m->p;
-    bool work = p && (s->queue.n || s->held.n || !gort__runq_empty(&p->runq));
-    if (work && !g->preempt_off && p->slice == gort__load(&m->preempt_slice, RELAXED) &&
-        !(s->world_word & 1)) {
-        if (s->idle_ms || s->held.n) {
+    enum gort__why why = gort__load(&m->preempt_why, RELAXED);
+    if (p && still_wanted_locked(p, why) && !g->preempt_off &&
+        p->slice == gort__load(&m->preempt_slice, RELAXED) && !(s->world_word & 1)) {
+        bool idle = s->idle_ms != NULL;
+        if (!idle && s->tight && (s->queue.n || s->woken.n || !gort__p_empty(p)))
+            gort__tight_say_hogs_locked();
+        if (idle || (s->held.n && why == GORT_WHY_TURN)) {
+            enum place place = change_turn(m, p, why, delicate, idle); /* it may hold a lock of libc */
             m->p = NULL;
-            p->after_stop = true;
             other = gort__m_start_locked(p, false); /* before g is held: it must not get its own P back */
             tied = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
@@ -369,11 +439,11 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
             m->regaining = true;
             m->tied = tied;
             gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
-            m->fronted = delicate &&
-                         !m->fronted; /* it may hold a lock of libc; but nobody starves the others */
-            held_put_locked(g, m->fronted);
+            held_put_locked(g, place);
         }
         gort__m_spare_locked(); /* for the next time, or because there was none */
+        if (!s->idle_ms && !s->held.n && s->refused)
+            gort__tight_starve_locked(); /* the kernel refused one: the keeper tries again while others wait */
     }
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (!other)
@@ -391,9 +461,7 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced)
     bool taken = false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main_done;
-    if (may && !s->idle_ms && !s->held.n) {
-        if (!s->spare_coming && (s->queue.n || !gort__runq_empty(&p->runq))) /* somebody is held up */
-            gort__m_limit_locked();
+    if (may && !s->idle_ms && !s->held.n && !s->tight) {
         gort__m_spare_locked();
         may = false;
     }

@@ -59,7 +59,7 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
         gort__g_ask_argument(g);
         gort__p_put_next(m->p, g);
     } else {
-        gort__queue_put(g);
+        gort__queue_put_woken((struct gort__glist){g, g, 1});
         gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
         gort__wake_if_idle();
     }
@@ -68,6 +68,10 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
 void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
 {
     struct gort__g *next;
+    if (!m || !m->p) {
+        gort__ready_events_quietly(m, list);
+        return;
+    }
     for (struct gort__g *g = list.first; g; g = next) {
         next = g->link;
         if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
@@ -75,10 +79,7 @@ void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
             continue;
         }
         gort__g_set(g, GORT_G_RUNNABLE);
-        if (m && m->p)
-            gort__p_put(m->p, g);
-        else
-            gort__queue_put(g);
+        gort__p_put(m->p, g);
     }
 }
 
@@ -89,10 +90,33 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
     gort__wake_if_idle();
 }
 
-/* A ring that overflows gives its oldest away, and while events keep it filled they would come out one in 61. */
+/* In the order in which they came: behind those in sched.woken, if there are some. A ring that overflows would give its oldest away. */
+void gort__ready_events_quietly(struct gort__m *m, struct gort__glist list)
+{
+    struct gort__glist elsewhere = {0};
+    struct gort__p *p = m ? m->p : NULL;
+    if (p && (gort__load(&gort__sched.woken_n, RELAXED) || !gort__p_put_woken_fits(p, list.n)))
+        p = NULL;
+    struct gort__g *next;
+    for (struct gort__g *g = list.first; g; g = next) {
+        next = g->link;
+        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
+            gort__m_wake(g->m);
+            continue;
+        }
+        gort__g_set(g, GORT_G_RUNNABLE);
+        if (p)
+            gort__p_put_woken(p, g);
+        else
+            gort__glist_add(&elsewhere, g);
+    }
+    if (elsewhere.n)
+        gort__queue_put_woken(elsewhere);
+}
+
 void gort__ready_events(struct gort__m *m, struct gort__glist list)
 {
-    bool room = m && m->p && !gort__load(&gort__sched.queued, RELAXED) &&
-                gort__runq_length(&m->p->runq) + list.n <= GORT_RUNQ_SIZE;
-    gort__ready_list(room ? m : NULL, list);
+    gort__ready_events_quietly(m, list);
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
+    gort__wake_if_idle();
 }

@@ -24,6 +24,7 @@
  * Threads: the handler by each M for itself.
  */
 #include "base/fatal.h"
+#include "mem/sanitize.h"
 #include "os/force.h"
 #include "sched/verbs.h"
 
@@ -72,7 +73,9 @@ static bool grace_is_over(struct gort__m *m)
  * have time left. Not armed when it has: gort__freeze sees to a signal when the time is over. */
 static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc)
 {
-    if (!(bits & GORT_ATT_NO_P) && !gort__load(&m->left, RELAXED) && !grace_is_over(m))
+    bool waits = (bits & GORT_ATT_NO_P) &&
+                 !gort__load(&m->masked, RELAXED); /* masked: it ran on without a P */
+    if (!waits && !gort__load(&m->left, RELAXED) && !grace_is_over(m))
         return;
     if (!libc && (!off || m->polite++ >= POLITE_OFF))
         run_is_over(m);
@@ -109,7 +112,8 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
             return;
     }
     m->polite = 0;
-    m->met_sp = gort__os_force.no_altstack ? s->context : (void *)s->sp; /* which holds registers */
+    m->met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context
+                                                                 : (void *)s->sp; /* which holds registers */
     gort__store(&m->in_handler, true, RELAXED);
     gort__store(&m->delicate, delicate, RELAXED);
     do {
@@ -161,6 +165,18 @@ static void send_to(struct gort__m *m, int tid)
     gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
 }
 
+int gort__preempt_signal(void)
+{
+    return gort__load(&signo, RELAXED);
+}
+
+bool gort__preempt_refused(struct gort__m *m)
+{
+    if (gort__sanitize_valgrind()) /* it takes signals when it wants them: every mask looks so */
+        return false;
+    return gort__os_thread_holds_back(gort__load(&m->tid, RELAXED), gort__load(&signo, RELAXED));
+}
+
 void gort__preempt_ask(struct gort__m *m, bool hurry)
 {
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
@@ -168,8 +184,8 @@ void gort__preempt_ask(struct gort__m *m, bool hurry)
         return;
     if (!hurry && timer >= 0 && gort__os_cpu_timer_arm(timer, 1))
         return;
-    if (!hurry && gort__os_thread_state(tid) != GORT__OS_TASK_RUNS)
-        return;
+    if (!hurry && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS)
+        return; /* if nobody can tell (no /proc), a call that is cut short is better than no preemption */
     send_to(m, tid);
 }
 

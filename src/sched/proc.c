@@ -32,7 +32,8 @@ struct gort__p *gort__p_idle_get_locked(void)
 void gort__p_idle_put_locked(struct gort__p *p)
 {
     struct gort__sched *s = &gort__sched;
-    gort__check(gort__runq_empty(&p->runq));
+    gort__check(gort__p_empty(p));
+    gort__mode_off(p, GORT_MODE_OVER | GORT_MODE_WOKEN | GORT_MODE_OWES);
     gort__store(&p->m, NULL, RELAXED);
     p->link = s->idle_ps;
     s->idle_ps = p;

@@ -153,8 +153,81 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     return first;
 }
 
+static void set_woken(uint32_t n)
+{
+    gort__sched.woken.n = n;
+    gort__store(&gort__sched.woken_n, n, RELEASE); /* pairs with the looks at woken_n in find.c and turn.c */
+}
+
+static void append_woken_locked(struct gort__glist list)
+{
+    struct gort__sched *s = &gort__sched;
+    list.last->link = NULL;
+    if (s->woken.n)
+        s->woken.last->link = list.first;
+    else
+        s->woken.first = list.first;
+    s->woken.last = list.last;
+    set_woken(s->woken.n + list.n);
+}
+
+void gort__queue_put_woken_locked(struct gort__g *g)
+{
+    append_woken_locked((struct gort__glist){g, g, 1});
+}
+
+void gort__queue_put_woken(struct gort__glist list)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    append_woken_locked(list);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+}
+
+struct gort__g *gort__queue_take_woken(struct gort__p *p)
+{
+    struct gort__sched *s = &gort__sched;
+    struct gort__g *first = NULL;
+    uint32_t n = 0;
+    gort__lock_take(&s->lock, GORT_RANK_SCHED);
+    if (s->woken.n) {
+        n = s->woken.n / (uint32_t)s->procs + 1; /* a fair share */
+        n = n < s->woken.n ? n : s->woken.n;
+        n = n < SEGMENT_MAX ? n : SEGMENT_MAX;
+        first = s->woken.first;
+        struct gort__g *last = first;
+        for (uint32_t i = 1; i < n; i++)
+            last = last->link;
+        s->woken.first = last->link;
+        set_woken(s->woken.n - n);
+    }
+    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    struct gort__g *g = n > 1 ? first->link : NULL;
+    for (uint32_t left = n; left > 1; left--) {
+        struct gort__g *next = g->link;
+        gort__p_put_woken(p, g);
+        g = next;
+    }
+    if (n > 1) {
+        gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
+        gort__wake_if_idle();
+    }
+    return first;
+}
+
+/* Those that an event has woken, as ordinary ones: of all of them one is looked for. */
+static void woken_to_queue_locked(void)
+{
+    struct gort__g *next;
+    for (struct gort__g *g = gort__sched.woken.first; gort__sched.woken.n; g = next) {
+        next = g->link;
+        set_woken(gort__sched.woken.n - 1);
+        gort__queue_put_locked(g);
+    }
+}
+
 struct gort__g *gort__queue_take_bound_locked(void)
 {
+    woken_to_queue_locked();
     struct gort__g **at = &gort__sched.queue.first, *before = NULL;
     for (; *at; before = *at, at = &before->segment.next) {
         struct gort__g *first = *at, *prev = first;
@@ -180,6 +253,8 @@ struct gort__g *gort__queue_take_bound_locked(void)
 void gort__p_empty_locked(struct gort__p *p)
 {
     struct gort__g *g;
+    while ((g = gort__runq_get(&p->events)))
+        append_woken_locked((struct gort__glist){g, g, 1});
     while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
         gort__queue_put_locked(g);
 }
@@ -199,12 +274,27 @@ void gort__p_put(struct gort__p *p, struct gort__g *g)
         put_overflow(p, overflow);
 }
 
+bool gort__p_put_woken_fits(struct gort__p *p, uint32_t n)
+{
+    return gort__runq_length(&p->events) + n <= GORT_RUNQ_SIZE;
+}
+
+void gort__p_put_woken(struct gort__p *p, struct gort__g *g)
+{
+    struct gort__glist overflow;
+    gort__mode_on(p, GORT_MODE_EVENTS);
+    gort__runq_put(&p->events, g, &overflow);
+    if (GORT_UNLIKELY(overflow.n))
+        gort__queue_put_woken(overflow);
+}
+
 void gort__p_put_next(struct gort__p *p, struct gort__g *g)
 {
     if (gort__alone()) {
         struct gort__g *old = gort__runq_put_next_alone(&p->runq, g);
         if (old)
             gort__p_put(p, old);
+        gort__sysmon_note_work();
         return;
     }
     struct gort__g *old = gort__runq_put_next(&p->runq, g);

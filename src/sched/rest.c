@@ -25,10 +25,11 @@
  * REST and GUARD under sched.lock, too, so who holds that and reads neither is sure; (2) REST: all Ps are idle, and memory is not short
  * (then nobody else comes for timers), or somebody who changes that holds sched.lock and has yet to see the state; a world that is stopped
  * meanwhile needs no looks, and takes Ps when it goes on; (3) no other state lasts longer than
- * its alarm, which is 10 ms away at most; (4) in REST there is no lease of the time (lease.c).
+ * its alarm, which is 10 ms away at most.
  * tests/model/rest.c explores them, and that no guard and no poke is lost.
  * Threads: any; sleep by sysmon alone.
  */
+#include "poll/poll.h"
 #include "sched/verbs.h"
 
 #define GUARD_MAX INT64_C(4000000) /* ns */
@@ -42,6 +43,9 @@ static struct {
     int64_t rested; /* when one was last taken away */
     bool hurry;     /* it was poked for something that may be over in microseconds */
     bool quit;
+    int64_t until; /* when the alarm comes; atomic */
+    int64_t slack; /* so much later than a timer it may come; atomic */
+    bool listen;   /* fds that are ready wake it; owned by sysmon */
     /* Owned by sysmon. */
     int64_t looked; /* when it last did, */
     uint32_t times; /* and how often all Ps had been idle until then */
@@ -68,14 +72,8 @@ static enum gort__mon state(void)
 static void change(enum gort__mon to, int64_t when)
 {
     gort__store(&gort__sched.sysmon_state, to, RELAXED);
+    gort__store(&rest.until, when, RELAXED);
     gort__os_alarm_set(&rest.alarm, when);
-}
-
-/* It rests; the time is not known any more without asking. Called with the lock held. */
-static void begin_rest(void)
-{
-    gort__lease_close();
-    change(GORT_MON_REST, INT64_MAX);
 }
 
 void gort__rest_open(void)
@@ -83,14 +81,15 @@ void gort__rest_open(void)
     gort__os_alarm_open(&rest.alarm);
     rest.rested = rest.looked = 0;
     rest.times = gort__load(&gort__sched.idle_times, RELAXED);
-    rest.hurry = rest.quit = rest.guarded = rest.vain = false;
+    rest.hurry = rest.quit = rest.guarded = rest.vain = rest.listen = false;
+    gort__store(&rest.until, 0, RELAXED);
+    gort__store(&rest.slack, 0, RELAXED);
 }
 
 void gort__rest_quit(void)
 {
     lock();
     rest.quit = true;
-    gort__lease_close();
     change(GORT_MON_AWAKE, 0);
     unlock();
 }
@@ -113,6 +112,54 @@ void gort__sysmon_poke_slow(void)
     unlock();
 }
 
+void gort__rest_work(void)
+{
+    int64_t soon = gort__os_now() + GORT_LOOK;
+    lock();
+    if (state() == GORT_MON_LONG)
+        change(GORT_MON_AWAKE, soon < rest.until ? soon : rest.until);
+    unlock();
+}
+
+/* After the alarm was put off: a timer that was set meanwhile, by somebody who saw an earlier alarm. While a P is idle an M is on
+ * duty for timers. */
+static void see_timers(void)
+{
+    gort__fence(SEQ_CST); /* pairs with gort__duty_notice */
+    int64_t next = gort__timer_next();
+    if (next != INT64_MAX && gort__load(&gort__sched.idle_count, RELAXED) == 0)
+        gort__rest_timer(next);
+}
+
+/* A setting of the alarm instead of a wake-up in vain. */
+void gort__rest_calm(void)
+{
+    int64_t now = gort__os_now(), next = gort__timer_next();
+    lock();
+    bool calm = state() == GORT_MON_AWAKE && !rest.hurry && !rest.quit && rest.until > now;
+    if (calm) {
+        int64_t until = now + GORT_LOOK_LONG;
+        int64_t slack = gort__load(&rest.slack, RELAXED);
+        change(GORT_MON_LONG, next < until - slack ? next + slack : until);
+    }
+    unlock();
+    if (calm)
+        see_timers();
+}
+
+void gort__rest_timer(int64_t when)
+{
+    int64_t slack = gort__load(&rest.slack, RELAXED),
+            at = when < INT64_MAX - slack ? when + slack : INT64_MAX;
+    if (at >=
+        gort__load(&rest.until, RELAXED)) /* after the fence of gort__duty_notice; pairs with see_timers */
+        return;
+    lock();
+    if (at < rest.until && (state() == GORT_MON_LONG || state() == GORT_MON_AWAKE) && !rest.quit)
+        change(state(), at);
+    unlock();
+}
+
 /* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was taken for.) */
 static int64_t guard_until(int64_t now)
 {
@@ -127,7 +174,6 @@ void gort__rest_guard_locked(void)
     int64_t now = gort__os_now();
     lock();
     if (state() == GORT_MON_REST) {
-        gort__lease_extend();
         rest.guard = guard_until(now);
         change(GORT_MON_GUARD, rest.guard);
     }
@@ -138,7 +184,8 @@ void gort__rest_guard_locked(void)
 static bool all_idle_locked(void)
 {
     const struct gort__sched *s = &gort__sched;
-    return s->idle_count == (uint32_t)s->procs && !s->held.n && !s->starved && !(s->world_word & 1);
+    return s->idle_count == (uint32_t)s->procs && !s->held.n && !s->line.n && !s->starved &&
+           !(s->world_word & 1);
 }
 
 void gort__rest_again_locked(void)
@@ -150,7 +197,7 @@ void gort__rest_again_locked(void)
     bool again = gort__mon_guards() && now - rest.rested >= PAUSE;
     if (again) {
         rest.rested = now;
-        begin_rest();
+        change(GORT_MON_REST, INT64_MAX);
     }
     unlock();
     if (again)
@@ -171,26 +218,30 @@ bool gort__rest_if_idle(int64_t now)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     lock();
     bool idle = all_idle_locked() && !rest.quit;
-    if (idle)
-        begin_rest();
+    if (idle) {
+        rest.listen = false;
+        change(GORT_MON_REST, INT64_MAX);
+    }
     unlock();
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     return idle;
 }
 
-void gort__rest_until(int64_t until, bool is_long)
+void gort__rest_until(int64_t until, bool is_long, bool listen, int64_t slack)
 {
+    rest.listen = listen;
+    gort__store(&rest.slack, slack, RELAXED);
     lock();
     if (!rest.quit) {
-        gort__lease_extend();
         change(is_long ? GORT_MON_LONG : GORT_MON_AWAKE, until);
     }
     unlock();
+    see_timers();
 }
 
 bool gort__rest_sleep(void)
 {
-    gort__os_alarm_sleep(&rest.alarm);
+    gort__os_alarm_sleep(&rest.alarm, rest.listen ? gort__poll_handle() : -1);
     lock();
     bool hurry = rest.hurry;
     rest.hurry = false;

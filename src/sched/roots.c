@@ -12,6 +12,10 @@
  *     the function of gort_block            the thread's own stack, in either of these two ways
  *     the caller, if it is a goroutine      its stack from here upwards
  *     one that has not run yet              its record
+ * Where a goroutine stands on a stack that is not ours (a coroutine of the program), nobody knows where it left its own one,
+ * so all of that is reported. Of the other stack the registers are all that we know (the signal frame, if a signal stopped
+ * it): its bounds are the program's secret, and it is the program that reports it, as it does with those of coroutines
+ * on which nobody stands.
  * and what it has left in our hands: copied arguments, keys, exit handlers, the buffers of channels, timers. These
  * are walked as they are, with what is free among them; a stale pointer there keeps something alive a little longer.
  * Threads: who has stopped the world.
@@ -21,22 +25,30 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define RED_ZONE  128
-#define OWN_STACK ((size_t)1 << 30) /* a thread's own stack is not larger */
+#define RED_ZONE 128
 
 struct visit {
     void (*fn)(const void *from, const void *to, void *arg);
     void *arg;
 };
 
-/* From sp to the end of the stack that it is on: a goroutine's, or m's own. */
-static void visit_stack(const struct visit *v, const struct gort__m *m, uintptr_t sp)
+/* A goroutine whose stack pointer is sp: its stack from there on, or all of it when it stands elsewhere. */
+static void visit_stack(const struct visit *v, const struct gort__stack *s, uintptr_t sp)
 {
     sp &= ~(uintptr_t)15;
-    const struct gort__stack *s = gort__stack_at((void *)sp);
-    uintptr_t hi = (uintptr_t)(s ? gort__stack_hi(s) : m ? m->stack_hi : NULL);
-    if (sp < hi && (s || hi - sp < OWN_STACK))
-        v->fn((void *)sp, (void *)hi, v->arg);
+    v->fn(gort__stack_holds(s, (void *)sp) ? (void *)sp : gort__stack_lo(s), gort__stack_hi(s), v->arg);
+}
+
+/* The code that runs on m's thread: a goroutine's, or the function of gort_block on the thread's own stack. */
+static void visit_running(const struct visit *v, const struct gort__m *m, uintptr_t sp)
+{
+    const struct gort__g *g = gort__load(&m->g, RELAXED);
+    if (g == &m->g0 && !gort__load(&m->on_g0, RELAXED))
+        g = gort__load(&m->block_g, RELAXED); /* it has surfaced in a call, and is still where it was */
+    if (g && g->stack)
+        visit_stack(v, g->stack, sp);
+    else if (gort__m_own_stack(m, sp))
+        v->fn((void *)(sp & ~(uintptr_t)15), m->stack_hi, v->arg);
 }
 
 /* The goroutine, or the function of gort_block, whose thread is m's. */
@@ -46,12 +58,12 @@ static void visit_thread(const struct visit *v, struct gort__m *m)
         return;
     if (gort__load(&m->in_handler, RELAXED)) {
         v->fn((char *)m - GORT_ALTSTACK, m, v->arg);
-        visit_stack(v, m, (uintptr_t)m->met_sp - RED_ZONE);
+        visit_running(v, m, (uintptr_t)m->met_sp - RED_ZONE);
         return;
     }
     void *still = gort__load(&m->still, ACQUIRE); /* pairs with gort__world_rest */
     if (still)
-        visit_stack(v, m, (uintptr_t)still);
+        visit_running(v, m, (uintptr_t)still);
 }
 
 static void visit_g(const struct visit *v, const struct gort__g *g)
@@ -64,7 +76,7 @@ static void visit_g(const struct visit *v, const struct gort__g *g)
     bool on_thread = m && (gort__load(&m->g, RELAXED) == g ||
                            (gort__load(&m->block_g, RELAXED) == g && !gort__load(&m->on_g0, RELAXED)));
     if (!on_thread && g->stack && g->ctx.pc)
-        visit_stack(v, NULL, (uintptr_t)g->ctx.sp);
+        visit_stack(v, g->stack, (uintptr_t)g->ctx.sp);
 }
 
 static void visit_gs(const void *from, const void *to, void *arg)
@@ -86,14 +98,13 @@ static GORT_NOINLINE void visit_all(const struct visit *v, struct gort__m *self)
         gort__slab_each(&s->blocks[i], v->fn, v->arg);
     gort__alloc_each(v->fn, v->arg);
     if (!self->plain)
-        visit_stack(v, self, (uintptr_t)gort__arch_sp());
+        visit_running(v, self, (uintptr_t)gort__arch_sp());
 }
 
 int gort_world_roots(void (*fn)(const void *from, const void *to, void *arg), void *arg)
 {
     struct gort__m *m = gort__m_self();
-    if (!fn)
-        gort__fatal("gort_world_roots: NULL function");
+    GORT_NEED("gort_world_roots", "function", fn);
     if (!m || gort__load(&gort__sched.world_owner, RELAXED) != m)
         return -EPERM;
     m = gort__enter();

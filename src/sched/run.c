@@ -8,7 +8,7 @@
  *
  * The end. The main goroutine stops the world when it returns: nobody starts or resumes from then
  * on. The keeper then tells every M that the run is over. Those inside the runtime end their
- * threads and are joined. One that is in user code (computing, or in a blocking call) is left
+ * threads and are joined, or left alone when their destructors take long. One that is in user code (computing, or in a blocking call) is left
  * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
  * ends it; it touches nothing but what was left to it. Everything else is unmapped. tests/model/end.c explores who
  * touches what, and when.
@@ -44,17 +44,23 @@ static bool has_quit; /* the handler is ours */
 static void on_quit(int signo)
 {
     (void)signo;
-    gort__warn("SIGQUIT: the goroutines are");
+    gort__warn("SIGQUIT: list of all goroutines");
     gort_dump(2);
     gort__os_exit_now(2);
 }
 
-static void in_forked_child(void)
+/*
+ * No atomic access comes before forked is set, and TSan looks at none: at the next one that it sees it calls the handler of a signal
+ * that it has kept back since before the fork, and the handler would wait for ever for a P of the parent's. There are no other threads here.
+ */
+static GORT_NO_TSAN void in_forked_child(void)
 {
-    struct gort__m *m = gort__m_home();
-    if (gort__load(&gort__sched.phase, RELAXED) == GORT_PHASE_NONE)
+    if (*(volatile uint32_t *)&gort__sched.phase == GORT_PHASE_NONE)
         return;
     gort__sched.forked = true;
+    struct gort__m *m = gort__m_home();
+    if (m && !m->plain)
+        (void)gort__os_thread_usual(); /* for the sake of what it will exec */
     if (m)
         gort__or(&m->attention, GORT_ATT_FORKED, RELAXED);
 }
@@ -65,6 +71,8 @@ void gort__run_done_locked(int result)
     gort__sched.main_done = true;
     gort__keeper_wake_locked();
 }
+
+#define KEEPER_NAP 20000 /* ns: creating a thread takes longer */
 
 /*
  * Waits until the keeper creates and joins no threads any more. For that it may need a lock of malloc that a stopped
@@ -85,6 +93,9 @@ static struct gort__m *let_keeper_finish(struct gort__m *m)
         if (gort__m_wanted(m))
             gort__attend(m);
         m = gort__m_self();
+        if (m->p && gort__p_seems_empty(m->p) && !gort__load(&s->queued, RELAXED) &&
+            !gort__load(&s->woken_n, RELAXED))
+            gort__os_nap(KEEPER_NAP); /* nobody else runs here, and the keeper needs a CPU */
     }
 }
 
@@ -248,6 +259,58 @@ static bool in_user_code(struct gort__m *m)
            !gort__load(&m->inside, ACQUIRE);   /* pairs with gort__leave */
 }
 
+/* --- threads that have nothing to do but to end ------------------------------------------------- */
+
+#define LEAVE_PATIENCE INT64_C(1000000000) /* ns, for all together */
+
+static struct gort__m *leaving;   /* of this run */
+static struct gort__m *lingering; /* of former runs: they count as orphans */
+
+static void leave(struct gort__m *m)
+{
+    m->link = leaving;
+    leaving = m;
+}
+
+/* Frees those on the list whose threads are gone, and returns the others. */
+static struct gort__m *reap(struct gort__m *list, bool orphans_too)
+{
+    struct gort__m *rest = NULL;
+    for (struct gort__m *m = list, *next; m; m = next) {
+        next = m->link;
+        if (gort__os_thread_try_join(m->thread)) {
+            if (orphans_too)
+                gort__sub(&gort__orphans, 1, RELAXED);
+            gort__estate_free(&m->estate);
+            gort__m_destroy(m);
+        } else {
+            m->link = rest;
+            rest = m;
+        }
+    }
+    return rest;
+}
+
+/*
+ * Waits until the threads that end are gone. Destructors of their thread-local data may take long, or wait for a goroutine that
+ * is gone: after a second they are left alone, and their records stay until the end of a later run that finds them gone.
+ */
+static void reap_leaving(void)
+{
+    int64_t patience = gort__os_now() + LEAVE_PATIENCE, nap = 20000;
+    lingering = reap(lingering, true);
+    while ((leaving = reap(leaving, false)) != NULL && gort__os_now() < patience) {
+        gort__os_nap(nap);
+        nap = nap < 1000000 ? 2 * nap : nap;
+    }
+    for (struct gort__m *m; (m = leaving) != NULL;) {
+        leaving = m->link;
+        m->link = lingering;
+        lingering = m;
+        gort__add(&gort__orphans, 1, RELAXED);
+    }
+}
+
 /* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of orphans. From now
  * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
 static void bury(struct gort__m *m)
@@ -277,18 +340,9 @@ static void bury(struct gort__m *m)
         return;
     }
     if (m->has_thread)
-        gort__os_thread_join(m->thread);
-    gort__m_destroy(m);
-}
-
-static void destroy_list(struct gort__m *m, bool join)
-{
-    for (struct gort__m *next; m; m = next) {
-        next = m->link;
-        if (join)
-            gort__os_thread_join(m->thread);
+        leave(m);
+    else
         gort__m_destroy(m);
-    }
 }
 
 /* Everything around it is gone: lets an orphan look after itself, unless it has ended meanwhile. */
@@ -301,9 +355,7 @@ static void let_go(struct gort__m *m)
         gort__os_thread_detach(thread);
         return;
     }
-    gort__os_thread_join(thread);
-    gort__estate_free(&m->estate);
-    gort__m_destroy(m);
+    leave(m);
 }
 
 /* Somebody writes a dump right now; one that is stuck in its write does not hold up the end of the run for long. */
@@ -341,8 +393,15 @@ static void end_threads(void)
         next = m->all_next;
         bury(m);
     }
-    destroy_list(dead, true);
-    destroy_list(free, false);
+    for (struct gort__m *m = dead, *next; m; m = next) {
+        next = m->link;
+        leave(m);
+    }
+    reap_leaving();
+    for (struct gort__m *m = free, *next; m; m = next) {
+        next = m->link;
+        gort__m_destroy(m);
+    }
 }
 
 /* Plain threads find no run any more; waits until none of them is inside. */
@@ -408,8 +467,8 @@ static void teardown(struct gort__m *former)
     gort__slab_destroy(&s->extras, keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++) {
-        if (s->ps[i]->object)
-            gort__alloc_free_split(s->ps[i]->object);
+        if (s->ps[i]->timer_cache)
+            gort__alloc_free(s->ps[i]->timer_cache, GORT_TIMER_BYTES);
         if (!keep_p(s->ps[i]))
             free_p(s->ps[i]);
     }
@@ -418,6 +477,7 @@ static void teardown(struct gort__m *former)
         let_go(m);
     }
     orphans = NULL;
+    reap_leaving();
     gort__m_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
     if (keeper_m)
         gort__m_destroy(keeper_m);
@@ -437,11 +497,11 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     uint32_t none = GORT_PHASE_NONE;
     if (s->forked)
         gort__fatal("gort was called in the child of a fork: the child may only exec");
-    if (!fn)
-        gort__fatal("gort_run: NULL function");
+    GORT_NEED("gort_run", "function", fn);
     if (gort__sanitize_tsan_missing())
         gort__fatal(
-            "gort_run: the program is built with ThreadSanitizer, and so must libgort be (docs/GUIDE.md)");
+            "gort_run: the program is built with ThreadSanitizer, but libgort is not: build libgort with it too "
+            "(docs/GUIDE.md)");
     if (!gort__cas(&s->phase, &none, GORT_PHASE_STARTING, ACQUIRE)) /* pairs with teardown */
         return -EBUSY;
     int saved = *gort__os_errno();
@@ -458,7 +518,6 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     gort__os_init();
     gort__lock_init(s->conf.fuzz);
     gort__rough_init();
-    gort__lease_init();
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;
@@ -478,9 +537,10 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     }
     int result = err ? err : s->result;
     gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* pairs with entry.c and gort_dump */
-    gort__sysmon_stop();
+    gort__sysmon_quiet();
     wait_for_dumpers();
     end_threads();
+    gort__sysmon_stop(); /* frees a stack: not while the world is stopped, also those who have malloc's lock */
     send_away_plain();
     gort__census_print();
     gort__overflow_end();
@@ -514,7 +574,7 @@ int gort_maxprocs(int n)
             old = s->procs;
             gort__store(&s->conf.maxprocs_set, true, RELAXED);
             if (n != old && gort__procs_resize(n))
-                gort__warn("no memory for %d procs: still %d", n, old);
+                gort__warn("gort_maxprocs: no memory for %d procs, there are still %d", n, old);
             gort__world_start();
         }
     }

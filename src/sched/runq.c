@@ -71,7 +71,7 @@ struct gort__g *gort__runq_steal(struct gort__runq *q, struct gort__runq *victim
                         RELAXED);
         if (!gort__cas(&victim->head, &vh, vh + n, RELEASE)) /* pairs with gort__runq_put */
             continue;
-        gort__check(t + n - 1 - gort__load(&q->head, RELAXED) <= SIZE);
+        gort__check(t - gort__load(&q->head, RELAXED) <= SIZE / 2);
         if (n > 1)
             gort__store(&q->tail, t + n - 1, RELEASE); /* pairs with gort__runq_steal */
         return gort__load(&q->ring[(t + n - 1) % SIZE], RELAXED);

@@ -87,8 +87,8 @@ struct gort__m {
     struct gort__g *locked_g; /* the G that is tied to this thread (GORT_G_BOUND), or NULL */
     struct gort__g
         *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
-    struct gort__os_thrown
-        *thrown; /* the thread's exceptions of C++, or NULL; none while no goroutine runs */
+    struct gort__os_thrown *
+        thrown; /* the thread's exceptions of C++, or NULL; none while no goroutine runs. Or &doubt (mask.c) */
     /* Where the last one that stopped here will return to, and where whoever called that one will; and whether the former is
      * where the one that goes on returns to, too: hints for whoever ends by gort__arch_return. Owned by the thread. */
     void *stop_to, *call_to;
@@ -111,7 +111,7 @@ struct gort__m {
     bool fronted;         /* it was last held at the head of the line; guarded by sched.lock */
     bool adrift;     /* it has called us after the end of its run: it comes to its end by itself; atomic */
     char *chaining;  /* it calls the program's own handler: from this frame; owned by the thread */
-    bool nested;     /* it fires a timer: inside, whatever inside says; atomic, written by the thread */
+    bool nested;     /* inside, whatever inside says: timer.c, gort__nest; atomic, written by the thread */
     bool in_handler; /* waits in the signal handler; owned by the thread */
     void *met_sp;    /* from here on its stack is as the signal met it; valid with in_handler */
     void *still; /* its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes
@@ -127,9 +127,16 @@ struct gort__m {
         *lap_p; /* where its goroutine went on after it was held (lap.c); atomic, written by the thread */
     uint64_t lap_switches; /* of that P, then; the same */
     int64_t lap_pure;      /* CPU time until then without a sleep, ns; the same */
-    int64_t lap_from;      /* its CPU clock then, or when it was last asked to stop; owned by the thread */
+    int64_t lap_from;      /* its CPU clock then, or when it was last asked to stop; the same */
+    int64_t lap_at;        /* the time then; the same */
     uint64_t lap_waits;    /* how often it had gone to sleep; atomic, written by the thread */
-    int64_t signalled;     /* when our signal was last sent to it, 0: never; atomic */
+    /* The turn of its goroutine, which woken ones interrupt (turn.c). */
+    int64_t turn_asked; /* how long it had lasted when sysmon asked it to stop, ns; atomic */
+    int64_t
+        turn_used; /* how much of it is over, valid in that slice of that P; atomic, written by the thread */
+    struct gort__p *turn_p;
+    uint32_t turn_slice;
+    int64_t signalled; /* when our signal was last sent to it, 0: never; atomic */
     int cpu; /* where it was when it became idle or held, and will wake up if it can; guarded by sched.lock */
     bool owed;                /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
@@ -143,10 +150,12 @@ struct gort__m {
         rough_ticks; /* the processor's counter when rough_now was found out (rough.c); owned by the thread */
     int64_t rough_now;
     struct gort__os_altstack old_altstack;
-    const void *asan_bottom; /* the system stack, for ASan */
-    size_t asan_size;
-    uint64_t run;               /* which run it belongs to (plain: used last) */
-    struct gort__estate estate; /* what it keeps alive after the end of the run */
+    uint64_t mask;                /* the thread's usual signal mask */
+    struct gort__os_thrown *cxx;  /* what thrown points at, if not &doubt; owned by the thread */
+    struct gort__os_thrown doubt; /* what it points at while the mask may be another one (mask.c) */
+    bool masked;                  /* sysmon has found that it blocks our signal; atomic */
+    uint64_t run;                 /* which run it belongs to (plain: used last) */
+    struct gort__estate estate;   /* what it keeps alive after the end of the run */
     int64_t block_at; /* when it gave its P up for an announced call, 0: it did not; owned by the thread */
     uint64_t block_waits; /* how often it had gone to sleep then; owned by the thread */
     bool on_g0;           /* it makes such a call (gort_block) right now; atomic, written by the thread */
@@ -158,8 +167,16 @@ struct gort__m {
     int timer;              /* on the thread's CPU clock, < 0: none; atomic */
     uint32_t block;         /* enum gort__block; atomic, written by the thread, and marked by sysmon */
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
+    uint32_t preempt_why;   /* enum gort__why; atomic */
     /* These stay with the record. */
     void *tsan_blank; /* TSan's fiber without a past; switch_san.h */
+};
+
+/* Why a goroutine is asked to stop, which says who runs instead, and when it goes on itself (turn.c). */
+enum gort__why {
+    GORT_WHY_TURN,  /* its time slice is over: it goes to the end of the line */
+    GORT_WHY_WOKEN, /* for goroutines that an event has woken: it goes on right after them */
+    GORT_WHY_NEXT   /* for the one that is to run next on its P, which it has woken itself: the same */
 };
 
 /* What sysmon remembers of a P (sysmon.c). */
@@ -167,29 +184,51 @@ struct gort__watch {
     struct gort__m *m;
     uint32_t slice;
     uint64_t switches;
-    int64_t since; /* when the slice was first seen */
+    bool done;                /* there have been some since the last look */
+    int64_t since;            /* when the slice began, as far as is known */
+    int64_t looked;           /* the last look at it, */
+    int64_t cpu;              /* the thread's CPU clock then, */
+    int64_t from, from_cpu;   /* and at the first look */
+    int64_t stood, stood_cpu; /* and when it was first seen with so many switches */
+    bool next;                /* one that has run before was to run next there */
     struct gort__still still;
-    int64_t call_cpu;  /* the thread's CPU clock when it was first seen in its announced call */
-    int64_t ready_cpu; /* the same when it was last found to wait for a CPU there; -1: it was not */
-    int64_t asked;     /* when it was last asked to stop; 0: not yet */
-    bool hurried;      /* and by tgkill */
-    uint64_t waits;    /* how often the thread had gone to sleep when it was first seen to run for long */
-    bool measured;
-    int64_t computed_at; /* the thread's CPU clock when waits was noted */
+    int64_t call_cpu;   /* the thread's CPU clock when it was first seen in its announced call */
+    int64_t ready_cpu;  /* the same when it was last found to wait for a CPU there; -1: it was not */
+    int64_t asked;      /* when it was last asked to stop; 0: not yet */
+    int64_t masked_cpu; /* its CPU clock when first found to block the signal; 0: it was not */
+    bool hurried;       /* and by tgkill */
+    enum gort__why why; /* what it was asked for */
+};
+
+/* What is special about the next pick of a P: bits of gort__p.mode (turn.c). */
+enum gort__mode {
+    GORT_MODE_EVENTS = 1, /* there may be woken goroutines in its ring of them */
+    GORT_MODE_OVER = 2,   /* the time slice is over: what is to run next waits for another one */
+    GORT_MODE_WOKEN = 4,  /* woken goroutines have the P */
+    GORT_MODE_OWES = 8    /* a preempted goroutine let them go first: it goes on after them */
 };
 
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
 struct gort__p {
     struct gort__runq runq;
+    struct gort__runq events; /* those that timers, fds and the like have woken; its `next` is not used */
     /* Owned by the M that holds the P. */
     int id GORT_ALIGNED_LINE;
-    uint32_t turn;            /* counts down to the next fair pick (schedule.c) */
-    bool ring_first;          /* whose turn it is then */
-    bool held_first;          /* the last one that it ran in a hurry was held (find.c) */
-    bool after_stop;          /* whoever had it was stopped in the middle of user code (find.c) */
-    bool later;               /* nobody was woken for what it has (later.c) */
-    uint32_t later_rest;      /* picks until the next fair one then */
-    uint64_t later_since;     /* in ticks; 0: nothing has ever waited; atomic */
+    uint32_t turn;    /* counts down to the next look at the global queue (schedule.c) */
+    uint32_t mode;    /* enum gort__mode; atomic, written by the owner */
+    bool queue_first; /* the last fair pick did not look at woken goroutines first (schedule.c) */
+    bool yielded;     /* there may be goroutines in its ring that have yielded (schedule.c) */
+    bool held_first;  /* the last one that it took from many was held (turn.c, find.c) */
+    uint64_t
+        woken_from; /* when woken goroutines got the P, in ticks; atomic, written by the owner (turn.c) */
+    uint64_t woken_took;           /* how long they had it the last time; the same */
+    uint64_t others_from;          /* when they left it; the same */
+    uint64_t ring_at;              /* when the ring last had its turn because a slice was over; owner */
+    const struct gort__g *woken_g; /* the last one that was picked as woken by an event; owner */
+    uint64_t held_at;              /* when a held goroutine last had its turn here; owner */
+    bool later;                    /* nobody was woken for what it has (later.c) */
+    uint32_t later_rest;           /* picks until the next fair one then */
+    uint64_t later_since;          /* in ticks; 0: nothing has ever waited; atomic */
     uint32_t slice;           /* counts picks that started a new time slice; atomic, written by the owner */
     uint64_t next_id, end_id; /* goroutine numbers to give out */
     struct gort__g *free;     /* idle Gs, last used first */
@@ -199,13 +238,14 @@ struct gort__p {
     uint32_t spare_n;
     char *fresh, *fresh_end; /* Gs that were never used */
     struct gort__stack_cache stacks;
-    void *object; /* one that was freed here, NULL: none (verbs.h: gort__spare_alloc) */
+    void *timer_cache; /* a freed struct gort_timer (time/timer.c); NULL: none; owned by the holder */
     struct gort__rand rand;
-    uint64_t spawned, exited; /* atomic, written by the owner; retired Ps keep theirs */
-    uint64_t switches;        /* atomic, written by the owner; for statistics */
-    uint32_t other;           /* whose timers a fair pick looks at besides its own (schedule.c) */
-    struct gort__m *m;        /* who holds it; atomic, written under sched.lock, NULL: idle */
-    struct gort__p *link;     /* in sched.idle_ps; guarded by sched.lock */
+    uint64_t spawned, exited;    /* atomic, written by the owner; retired Ps keep theirs */
+    uint64_t switches;           /* atomic, written by the owner; for statistics */
+    struct gort__g *let_through; /* the last one that tight.c took from the line here */
+    uint32_t other;              /* whose timers a fair pick looks at besides its own (schedule.c) */
+    struct gort__m *m;           /* who holds it; atomic, written under sched.lock, NULL: idle */
+    struct gort__p *link;        /* in sched.idle_ps; guarded by sched.lock */
     uint32_t
         long_blocks; /* so many announced calls are taken for long ones before they happen (block.c); atomic */
     struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
@@ -217,7 +257,7 @@ enum gort__mon {
     GORT_MON_AWAKE, /* looks, or will at the end of a short tick */
     GORT_MON_NEAR,  /* GUARD, but poked: will soon */
     /* Whoever has something for it pokes it in these. */
-    GORT_MON_LONG, /* sleeps for a long tick */
+    GORT_MON_LONG, /* sleeps for a long tick: nobody waited */
     GORT_MON_REST, /* sleeps while all Ps are idle */
     GORT_MON_GUARD /* was not woken for a P that was taken, but will be */
 };
@@ -258,13 +298,24 @@ struct gort__sched {
     uint32_t queue_passed;             /* how often the first segment of queue was passed over */
     struct gort__glist queue;          /* the global run queue: first and last segment (queue.c) */
     struct gort__g *queue_end;         /* the last G in it, NULL: not known */
+    struct gort__glist woken;          /* Gs that an event has woken, without a P: they go first (queue.c) */
+    uint32_t woken_n;                  /* woken.n; atomic, written under lock */
     struct gort__glist held;           /* preempted Gs, whose threads wait with them for a P (owner.c) */
     uint32_t held_n;                   /* held.n; atomic, written under lock */
     uint32_t held_passed;              /* how often others went before the first of them; guarded by lock */
     uint32_t
         hurry; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
-    bool spare_coming;       /* an M without work is being made */
-    bool starved;            /* there was no memory for an M: the keeper tries again; guarded by lock */
+    bool spare_coming; /* an M without work is being made */
+    bool starved;      /* somebody waits for an M: the keeper tries again; guarded by lock */
+    bool refused;      /* the kernel refused the last thread */
+    bool said_limit, said_hogs, said_refused; /* in this run */
+    bool no_m;  /* a P is idle because there was no M for it, and none is idle; atomic, written under lock */
+    bool tight; /* no thread can be created (tight.c); atomic, written under lock */
+    bool careful; /* tight, or some are held: who has not run yet must not just start; atomic, under lock */
+    struct gort__glist line; /* those who wait for a thread (tight.c) */
+    uint32_t line_n;         /* line.n; atomic, written under lock */
+    int64_t line_since;      /* since when nobody was switched to; 0: not known */
+    uint64_t line_switches;
     int64_t held_cpu;        /* CPU time that goroutines have used until they were held, ns; atomic (lap.c) */
     int64_t fresh_at;        /* its value when one was last started in spite of many held ones; atomic */
     struct gort__p *idle_ps; /* last idle first */
@@ -346,8 +397,8 @@ static inline void gort__p_new_slice(struct gort__p *p)
 
 static inline void gort__thrown_set(struct gort__m *m, void *caught, unsigned int uncaught)
 {
-    m->thrown->caught = caught;
-    m->thrown->uncaught = uncaught;
+    m->cxx->caught = caught;
+    m->cxx->uncaught = uncaught;
 }
 
 static inline void gort__p_count_switch(struct gort__p *p)
@@ -421,9 +472,48 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most); /* returns o
 struct gort__g *gort__queue_take_bound_locked(void); /* the first that runs on its own M only, or NULL */
 void gort__p_empty_locked(struct gort__p *p);        /* its goroutines go to the queue; by its owner */
 void gort__queue_put(struct gort__g *g);
+void gort__queue_put_woken_locked(struct gort__g *g);
+void gort__queue_put_woken(struct gort__glist list); /* to the end of those that an event has woken */
+struct gort__g *gort__queue_take_woken(
+    struct gort__p *p); /* returns one, a fair share of the rest into p; NULL: none */
 void gort__queue_put_and_wake(struct gort__g *g);
-void gort__p_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */
-void gort__p_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
+void gort__p_put(struct gort__p *p, struct gort__g *g);       /* tail of p's ring, overflow to the queue */
+void gort__p_put_next(struct gort__p *p, struct gort__g *g);  /* runs next */
+void gort__p_put_woken(struct gort__p *p, struct gort__g *g); /* by its owner: it was woken by an event */
+bool gort__p_put_woken_fits(struct gort__p *p, uint32_t n);
+/* Anybody: nothing is queued there; as gort__runq_empty and gort__runq_seems_empty. */
+static inline bool gort__p_empty(const struct gort__p *p)
+{
+    return gort__runq_empty(&p->runq) && gort__runq_empty(&p->events);
+}
+static inline bool gort__p_seems_empty(const struct gort__p *p)
+{
+    return gort__runq_seems_empty(&p->runq) && gort__runq_seems_empty(&p->events);
+}
+static inline uint32_t gort__p_length(const struct gort__p *p)
+{
+    return gort__runq_length(&p->runq) + gort__runq_length(&p->events);
+}
+
+/* --- turn.c: who runs next when time is short --- */
+#define GORT_SLICE     INT64_C(10000000) /* ns */
+#define GORT_LOOK      INT64_C(2000000)  /* ns between looks of sysmon while somebody waits, */
+#define GORT_LOOK_LONG INT64_C(10000000) /* and while nobody does */
+/* ---------------------------------------------------- */
+static inline void gort__mode_on(struct gort__p *p, uint32_t bits)
+{
+    gort__store(&p->mode, p->mode | bits, RELAXED);
+}
+static inline void gort__mode_off(struct gort__p *p, uint32_t bits)
+{
+    gort__store(&p->mode, p->mode & ~bits, RELAXED);
+}
+struct gort__g *gort__turn_pick(struct gort__p *p); /* mode is not 0. NULL: nothing is queued here */
+void gort__turn_look(struct gort__p *p); /* now and then, whether the ring has waited for a slice */
+struct gort__g *gort__turn_woken(struct gort__p *p); /* a woken one, if it may run now; NULL: none */
+struct gort__g *gort__turn_last(struct gort__p *p);  /* the same when nobody else was found here */
+struct gort__g *gort__turn_held(struct gort__p *p);  /* a held one, if its turn has come; NULL: none */
+bool gort__turn_may_stop(const struct gort__p *p);   /* by sysmon: for woken goroutines */
 
 /* --- find.c, idle.c --------------------------------------------------------------------------- */
 struct gort__g *gort__find(struct gort__m *m); /* on g0, with a P; NULL: the thread is to end */
@@ -433,11 +523,19 @@ bool gort__p_has_work(void);                   /* any P's queue, or the global o
 void gort__idle(struct gort__m *m);            /* nothing to run: sleeps, comes back with a P or to end */
 void gort__wake_p(void);                       /* gets one more M to look for work */
 void gort__spin_stop(struct gort__m *m);       /* it found work */
-static inline void gort__wake_if_idle(void)    /* after a SEQ_CST read-modify-write that published work */
+void gort__rest_work(void);
+/* Somebody has put a goroutine into a queue while no P may be idle: sysmon looks soon whether it still waits. */
+static inline void gort__sysmon_note_work(void)
+{
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG))
+        gort__rest_work();
+}
+static inline void gort__wake_if_idle(void) /* after a SEQ_CST read-modify-write that published work */
 {
     gort__arch_fence_after_rmw();
-    if (GORT_UNLIKELY(gort__load(&gort__sched.idle_count, RELAXED) != 0) &&
-        gort__load(&gort__sched.spinning, RELAXED) == 0)
+    if (GORT_LIKELY(gort__load(&gort__sched.idle_count, RELAXED) == 0))
+        gort__sysmon_note_work();
+    else if (gort__load(&gort__sched.spinning, RELAXED) == 0)
         gort__wake_p();
 }
 
@@ -464,13 +562,30 @@ struct gort__m *gort__grant_bound_locked(struct gort__p *p);
 #define GORT_M_NEAR 4 /* so many are looked at for one that sleeps on this CPU */
 struct gort__g *gort__held_pop_locked(void);
 struct gort__g *gort__held_take(void);
+struct gort__g *gort__held_take_first(void); /* the one that let others go first, if it is still there */
 /* lap.c. */
 bool gort__fresh_may_start(void); /* a goroutine that has not run yet; false: those that are held go first */
 void gort__lap_end(struct gort__m *m); /* its goroutine is about to be held, or at least was asked to stop */
 void gort__lap_begin(struct gort__m *m); /* it was held, and goes on */
-/* The CPU time for which the goroutine that m runs on p has only computed, until it was last held, ns. 0 if it has slept since:
- * waits is how often it has gone to sleep until now. */
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits);
+/* A thread that has used so much CPU time of that time has not slept to speak of. */
+bool gort__lap_awake(int64_t ns, int64_t cpu);
+/* The CPU time for which the goroutine that m runs on p has only computed until now, as far as the clocks tell, ns. */
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu);
+
+/* --- mask.c: the signal mask of a goroutine ------------------------------------------------------ */
+void gort__mask_thread(struct gort__m *m); /* an M's thread starts */
+void gort__mask_doubt(struct gort__m *m);  /* the mask may not be the usual one; in handlers, too */
+/* Whoever runs stops: the thread has its usual mask. True: *mask is what it was; else it is not touched or worthless. */
+bool gort__mask_put_away(struct gort__m *m, uint64_t *mask);
+void gort__mask_take_up(struct gort__m *m, uint64_t mask); /* and goes on, here */
+/* --- tight.c: no more threads ------------------------------------------------------------------ */
+void gort__tight_update_locked(void);   /* after a change of m_count, refused or held */
+void gort__tight_starve_locked(void);   /* the keeper is to try again soon */
+void gort__tight_say_locked(void);      /* somebody waits for a thread: says so once in a run, or is fatal */
+void gort__tight_say_hogs_locked(void); /* the same, if it is because all threads compute */
+/* g has not run yet, or has GORT_G_BLOCKS: it, or another one whose turn it is; NULL: not now. */
+struct gort__g *gort__tight_turn(struct gort__p *p, struct gort__g *g);
+struct gort__g *gort__tight_take(struct gort__p *p); /* one that waits in the line; NULL: none, or not now */
 
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8
@@ -483,11 +598,15 @@ void gort__preempt_end(bool keep);            /* its end; keep: threads that are
 void gort__preempt_again(void);               /* installs the handler again if it is gone */
 void gort__preempt_thread(struct gort__m *m); /* an M's thread starts */
 void gort__preempt_thread_end(struct gort__m *m);
+int gort__preempt_signal(void); /* our signal's number in the current or last run, 0: there was none */
+bool gort__preempt_refused(struct gort__m *m);         /* its thread blocks the signal. Reads a file */
 void gort__preempt_ask(struct gort__m *m, bool hurry); /* makes the thread look at its attention soon */
 void gort__freeze(struct gort__m *list);               /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
 /* The keeper, while sysmon has no thread: sees to timers and fds, as every M may wait with a goroutine that is tied to it. */
 void gort__sysmon_stand_in(void);
+/* It looks at nothing any more, but its thread is still there. Never waits for a lock of libc's. */
+void gort__sysmon_quiet(void);
 void gort__sysmon_stop(void);
 /* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
  * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */
@@ -495,6 +614,8 @@ bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since
 
 /* --- rest.c: how sysmon sleeps ------------------------------------------------------------------ */
 void gort__sysmon_poke_slow(void);
+void gort__rest_calm(void);                /* nobody waits any more, and it was about to look */
+void gort__rest_timer(int64_t when);       /* a timer became the first, and nobody is on duty for it */
 static inline void gort__sysmon_poke(void) /* there may be something for it to do soon */
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG))
@@ -512,8 +633,9 @@ void gort__rest_open(void);
 void gort__rest_quit(void);
 void gort__rest_close(void);
 bool gort__rest_if_idle(int64_t now); /* there is nothing to look at: sleeps without an alarm next */
-void gort__rest_until(int64_t until, bool is_long); /* else; long: whoever has something for it must poke */
-bool gort__rest_sleep(void);                        /* true: it was poked */
+/* Else; is_long: whoever has something for it must poke; listen: fds that are ready wake it; slack: of timers. */
+void gort__rest_until(int64_t until, bool is_long, bool listen, int64_t slack);
+bool gort__rest_sleep(void); /* true: it was poked */
 
 /* --- netpoll.c, duty.c: waiting for fds and timers --------------------------------------------- */
 int gort__netpoll_open(void); /* 0 or -errno */
@@ -535,16 +657,11 @@ void gort__duty_notice(struct gort__m *m,
 /* --- rough.c: roughly the time ------------------------------------------------------------------ */
 void gort__rough_init(void); /* while no run is on */
 
-/* --- lease.c: the time without asking ------------------------------------------------------------ */
-void gort__lease_init(void);   /* while no run is on */
-void gort__lease_extend(void); /* by somebody who does so again soon, or closes it */
-void gort__lease_close(void);
-
 /* --- m.c: threads ----------------------------------------------------------------------------- */
 /* An M for p, which is nobody's; returns whom to wake after unlocking, NULL: the keeper sees to it. */
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning);
-void gort__m_spare_locked(void);      /* sees to it that there will be an idle M */
-void gort__m_limit_locked(void);      /* fatal if one more is needed, but would be one too many */
+void gort__m_spare_locked(void); /* sees to it that there will be an idle M */
+void gort__m_probe_locked(void); /* the same although the kernel refused the last one: it may not this time */
 void gort__m_stop(struct gort__m *m); /* sleeps until handed a P, or quit */
 void gort__m_sleep(struct gort__m *m);
 void gort__m_sleep_again(struct gort__m *m); /* the same when it may have been left before its end */
@@ -580,6 +697,8 @@ int64_t gort__shrink(int64_t now); /* by the keeper: when it wants to be called 
 void gort__shrink_stir_locked(void); /* all Ps are idle: a good moment, if it has not looked for long */
 void gort__shrink_stir(void);        /* the same for whoever does not hold sched.lock: a P is at work */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
+bool gort__m_own_stack(const struct gort__m *m,
+                       uintptr_t sp); /* m.c: on, or just below, the thread's own stack */
 
 /* --- keeper.c: the thread that called gort_run ------------------------------------------------ */
 void gort__keeper_wake_locked(void);

@@ -11,11 +11,9 @@
  *     G1 --switch_to--> G2: switch_finish runs G1's commit, then G2 goes on
  *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
  *
- * Fairness: every 61st pick looks at `next` last, and at the global queue and the ring first, in
- * turns; so neither a full ring, nor a global queue that never empties, nor two goroutines that
- * ready each other for ever (through `next`, which inherits the time slice) keep others from running. It is also when
- * timers that are due and fds that are ready get their turn although there is work; they come before the pick, not instead
- * of it.
+ * Fairness: turn.c. Every 61st pick looks at the global queue first, as in Go, so that a ring that is never empty does not
+ * keep it waiting. It is also when timers that are due and fds that are ready get their turn although there is work; they
+ * come before the pick, not instead of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g, but for the moment before it leaves.
  * Threads: each function by an M for itself, inside.
@@ -53,6 +51,7 @@ static bool chores_wait(struct gort__p *p)
 }
 
 static struct gort__g *pick(struct gort__p *p, bool chores);
+static struct gort__g *pick_local(struct gort__p *p);
 
 static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
@@ -69,18 +68,43 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
     p->later_rest = p->turn;
     if (p->later && p->turn > GORT_LATER_EVERY)
         p->turn = GORT_LATER_EVERY;
-    struct gort__g *g = NULL;
-    gort__p_new_slice(p);
-    p->ring_first = !p->ring_first;
-    if (p->ring_first)
-        g = gort__runq_get(&p->runq);
-    else if (GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
-        g = gort__held_take();
+    gort__turn_look(p);
+    p->queue_first = !p->queue_first; /* else events at each of them keep the others waiting */
+    struct gort__g *g = p->queue_first ? NULL : gort__turn_woken(p);
+    if (g)
+        return g;
+    if (GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
+        g = gort__tight_take(p);
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
+        g = gort__turn_held(p);
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(p, 1);
-    if (!g)
+    if (!g &&
+        p->yielded) { /* as if it were in the global queue: those who hand the P to each other need not be quick */
         g = gort__runq_get(&p->runq);
-    return g ? g : gort__runq_get_next(&p->runq);
+        p->yielded = g != NULL;
+    }
+    if (!g)
+        return pick_local(p);
+    gort__p_new_slice(p);
+    return g;
+}
+
+/* What is to run next, unless the time slice is over; then the ring. */
+static GORT_ALWAYS_INLINE struct gort__g *pick_local(struct gort__p *p)
+{
+    bool alone = gort__alone();
+    struct gort__g *g = NULL;
+    if (GORT_LIKELY(!(p->mode & GORT_MODE_OVER)))
+        g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
+    if (g)
+        return g;
+    if (GORT_UNLIKELY(p->mode))
+        return gort__turn_pick(p);
+    g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
+    gort__runq_look_ahead(&p->runq, alone);
+    gort__p_new_slice(p);
+    return g;
 }
 
 /* chores: gort__chore may come back too. */
@@ -88,14 +112,7 @@ static GORT_ALWAYS_INLINE struct gort__g *pick(struct gort__p *p, bool chores)
 {
     if (GORT_UNLIKELY(--p->turn == 0))
         return pick_fair(p, chores);
-    bool alone = gort__alone();
-    struct gort__g *g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
-    if (g)
-        return g;
-    g = alone ? gort__runq_get_alone(&p->runq) : gort__runq_get(&p->runq);
-    gort__runq_look_ahead(&p->runq, alone);
-    gort__p_new_slice(p);
-    return g;
+    return pick_local(p);
 }
 
 struct gort__g *gort__pick_next(struct gort__p *p)
@@ -130,7 +147,7 @@ static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
     if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) & GORT_G_SPECIAL)) /* pairs with shrink.c:let_go */
         return false;
-    return g->ctx.pc || (GORT_LIKELY(!gort__load(&gort__sched.held_n, RELAXED)) && gort__give_stack(p, g));
+    return g->ctx.pc || (GORT_LIKELY(!gort__load(&gort__sched.careful, RELAXED)) && gort__give_stack(p, g));
 }
 
 /* First thing on the other side: the errno of whoever goes on, and the commit of whoever left. */
@@ -160,37 +177,37 @@ struct gort__m *gort__switch_finish(void)
     return arrive();
 }
 
-/* Whoever stops is in a catch block, or its destructors run because of an exception. */
-static inline bool has_thrown(const struct gort__m *m)
+/* Whoever stops is in a catch block, or its destructors run because of an exception; or the signal mask may be its own. */
+static inline bool carries(const struct gort__m *m)
 {
     return m->thrown && (m->thrown->caught || m->thrown->uncaught);
 }
 
 /*
- * C++ keeps those in thread-local data: the next goroutine would take them for its own, and this one may go on on another
+ * The kernel keeps the mask for a thread (mask.c), and C++ exceptions in thread-local data: the next goroutine would take them for its own, and this one may go on on another
  * thread. So they wait on its stack. Who starts or goes on finds none there, because everybody leaves none; commit
  * functions, which run before they are put back, throw nothing.
  */
-static GORT_NOINLINE struct gort__m *switch_throwing(struct gort__m *m, struct gort__g *from,
+static GORT_NOINLINE struct gort__m *switch_carrying(struct gort__m *m, struct gort__g *from,
                                                      struct gort__g *to)
 {
-    void *caught =
-        m->thrown->caught; /* one by one: a copy of both is a call of memcpy, which TSan looks at */
-    unsigned int uncaught = m->thrown->uncaught;
-    gort__thrown_set(m, NULL, 0);
+    uint64_t mask;
+    bool masked = gort__mask_put_away(m, &mask);
+    /* One by one: a copy of both is a call of memcpy, which TSan looks at. */
+    void *caught = m->cxx ? m->cxx->caught : NULL;
+    unsigned int uncaught = m->cxx ? m->cxx->uncaught : 0;
+    if (m->cxx)
+        gort__thrown_set(m, NULL, 0);
     m = gort__switch_to(m, from, to);
-    gort__thrown_set(m, caught, uncaught);
+    if (caught || uncaught)
+        gort__thrown_set(m, caught, uncaught);
+    if (masked)
+        gort__mask_take_up(m, mask);
     return m;
 }
 
-static inline __attribute__((always_inline)) struct gort__m *switch_to(struct gort__m *m,
-                                                                       struct gort__g *from,
-                                                                       struct gort__g *to)
+static GORT_ALWAYS_INLINE void change_over(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
-    gort__check(to == &m->g0 || (m->p && gort__load(&m->p->m, RELAXED) == m));
-    gort__check(!(to->flags & GORT_G_BOUND) || to->m == m);
-    if (GORT_UNLIKELY(has_thrown(m)))
-        return switch_throwing(m, from, to);
     from->err = *m->err;
     m->prev = from;
     gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury */
@@ -201,8 +218,36 @@ static inline __attribute__((always_inline)) struct gort__m *switch_to(struct go
         gort__g_set(to, GORT_G_RUNNING);
         gort__p_count_switch(m->p);
     }
-    gort__san_leave(m, from, to);
+}
+
+#if !GORT_TSAN
+/* In a program with ASan. */
+static GORT_NOINLINE struct gort__m *switch_asan(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+{
+    struct gort__san_stack here;
+    change_over(m, from, to);
+    gort__san_start(from, to, &here);
     gort__arch_switch(&from->ctx, &to->ctx);
+    return arrive();
+}
+#endif
+
+static GORT_ALWAYS_INLINE struct gort__m *switch_to(struct gort__m *m, struct gort__g *from,
+                                                    struct gort__g *to)
+{
+    gort__check(to == &m->g0 || (m->p && gort__load(&m->p->m, RELAXED) == m));
+    gort__check(!(to->flags & GORT_G_BOUND) || to->m == m);
+    if (GORT_UNLIKELY(carries(m)))
+        return switch_carrying(m, from, to);
+#if !GORT_TSAN
+    if (GORT_UNLIKELY(gort__asan))
+        return switch_asan(m, from, to);
+#endif
+    change_over(m, from, to);
+    GORT_UNUSED void *fiber = gort__san_leave(m, from, to);
+    gort__arch_switch(&from->ctx, &to->ctx);
+    if (GORT_TSAN)
+        from->sanitizer = fiber;
     return arrive();
 }
 
@@ -263,6 +308,12 @@ static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g
     return gort__held_take();
 }
 
+/* Whether one that has not run yet may have to. */
+static bool waits_for_thread(void)
+{
+    return gort__load(&gort__sched.tight, RELAXED) || gort__load(&gort__sched.line_n, RELAXED);
+}
+
 void gort__schedule_loop(struct gort__m *m)
 {
     for (;;) {
@@ -279,7 +330,7 @@ void gort__schedule_loop(struct gort__m *m)
             g = gort__find(m);
             if (!g)
                 return;
-            if (GORT_UNLIKELY(!g->ctx.pc) && !gort__fresh_may_start()) {
+            if (GORT_UNLIKELY(!g->ctx.pc) && g != m->p->woken_g && !gort__fresh_may_start()) {
                 g = pass_over(m, g);
                 if (!g)
                     continue;
@@ -293,6 +344,11 @@ void gort__schedule_loop(struct gort__m *m)
             if ((flags & GORT_G_BOUND) && g->m != m) {
                 gort__run_bound(m, g);
                 continue;
+            }
+            if (GORT_UNLIKELY((flags & GORT_G_BLOCKS) || (!g->ctx.pc && waits_for_thread()))) {
+                g = gort__tight_turn(m->p, g);
+                if (!g)
+                    continue;
             }
             if (!stack_or_requeue(m, g))
                 continue;
@@ -326,7 +382,7 @@ static bool commit_yield_queue(struct gort__g *g, void *arg)
 /* A goroutine that is tied to its thread: the P goes to another M, and comes back in its turn. */
 static GORT_NOINLINE struct gort__m *yield_locked(struct gort__m *m, struct gort__g *g, bool queued)
 {
-    if (!queued && gort__runq_empty(&m->p->runq))
+    if (!queued && gort__p_empty(m->p) && !gort__load(&gort__sched.woken_n, RELAXED))
         return m;
     gort__g_set(g, GORT_G_RUNNABLE);
     m->commit = commit_yield_queue;
@@ -345,6 +401,8 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
     if (GORT_UNLIKELY(m->locked_g != NULL))
         return yield_locked(m, g, queued);
     next = pick(m->p, true);
+    if (!next && gort__load(&gort__sched.woken_n, RELAXED))
+        next = gort__turn_woken(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
     if (!next && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
@@ -353,6 +411,7 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
     if (!next)
         return m; /* nobody else wants to run here */
     gort__g_set(g, GORT_G_RUNNABLE);
+    m->p->yielded = true;
     /* While there is a global queue, yielding means its tail: everybody takes turns. Without thieves
      * g may be queued before it is off its stack: only this M can pick it again. */
     if (queued)

@@ -23,8 +23,7 @@ int gort_go(void (*fn)(void *), void *arg)
 
 int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
 {
-    if (GORT_UNLIKELY(!fn))
-        gort__fatal("gort_go: NULL function");
+    GORT_NEED("gort_go", "function", fn);
     struct gort__m *m = gort__enter();
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
@@ -37,8 +36,7 @@ int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
 int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3,
                  uintptr_t a4, uintptr_t a5)
 {
-    if (GORT_UNLIKELY(!fn))
-        gort__fatal("GORT_GO: NULL function");
+    GORT_NEED("GORT_GO", "function", fn);
     struct gort__m *m = gort__enter();
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
@@ -50,8 +48,8 @@ int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintpt
 
 int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
 {
-    if (!fn)
-        gort__fatal("gort_go_copy: NULL function");
+    GORT_NEED("gort_go_copy", "function", fn);
+    GORT_NEED("gort_go_copy", "argument to copy", arg || !len);
     if (len > GORT_GO_COPY_MAX)
         return -EINVAL;
     struct gort__m *m = gort__enter();

@@ -20,6 +20,8 @@
  * anything else and puts it back. So from 1. to the end of 2. nobody runs on the stack. The flags of a goroutine are written by
  * its owner; a WAITING or queued goroutine has none that would, so the scavenger may. Bound goroutines are resumed another
  * way (m.c) and are left alone. The test costs nothing: it is the one for GORT_G_BOUND with two more bits.
+ * A goroutine may be parked on a stack that is not ours (makecontext, a library's coroutines). Then ctx.sp says nothing about
+ * its own stack: nobody knows how much of that is in use, and it is left as it is.
  * The stop lasts as long as looking at some 100 records; discarding, which is slow, comes after it.
  * Threads: gort__shrink by the keeper alone; stir by anybody; sysmon does while a P is at work, and the last one that goes idle.
  */
@@ -100,8 +102,9 @@ static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
         return true; /* free, or in a P's cache: gort__stack_trim sees to it */
     /* A look at a record that may change at any time: a guess, certain only with the world stopped. */
     char *sp = g->ctx.sp;
-    if (gort__load(&g->state, RELAXED) == GORT_G_WAITING && lowest + RED_ZONE >= sp)
-        return true; /* it needs all of it */
+    if (gort__load(&g->state, RELAXED) == GORT_G_WAITING &&
+        (lowest + RED_ZONE >= sp || !gort__stack_holds(s, sp)))
+        return true; /* it needs all of it, or stands elsewhere */
     job.left = true;
     if (gort__load(&g->state, RELAXED) != GORT_G_WAITING)
         return true;
@@ -120,6 +123,8 @@ static bool hold(struct gort__stack *s, struct gort__os_range *range)
     struct gort__g *g = gort__stack_owner(s);
     if (!g || g->stack != s || !g->ctx.pc || gort__load(&g->state, RELAXED) != GORT_G_WAITING ||
         (gort__load(&g->flags, RELAXED) & (GORT_G_BOUND | GORT_G_THREAD | GORT_G_SHRINKING)))
+        return false;
+    if (!gort__stack_holds(s, g->ctx.sp))
         return false;
     char *lo = gort__stack_lo(s);
     uintptr_t end = ((uintptr_t)g->ctx.sp - RED_ZONE) & ~(gort__os_page() - 1);

@@ -226,7 +226,10 @@ static GORT_NOINLINE void more_ids(struct gort__p *p)
 static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
 {
     uint8_t log2 = gort__stack_class(attr->stack_size);
-    if (!log2)
+    uintptr_t reserved = 0;
+    for (size_t i = 0; i < sizeof attr->reserved / sizeof attr->reserved[0]; i++)
+        reserved |= attr->reserved[i];
+    if (!log2 || reserved)
         return -EINVAL;
     if (attr->name && !gort__g_set_name(g, attr->name))
         return -ENOMEM;
@@ -240,14 +243,17 @@ static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
 }
 
 /* A G from a plain thread goes through the global queue. */
-static GORT_NOINLINE void publish_plain(struct gort__g *g)
+static GORT_NOINLINE void publish_plain(struct gort__m *m, struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
     g->id = gort__add(&s->ids, 1, RELAXED);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->plain_spawned, s->plain_spawned + 1, RELAXED);
-    gort__queue_put_locked(g);
+    if (!m->nested)
+        gort__queue_put_locked(g);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (m->nested) /* the function of a timer */
+        gort__queue_put_woken((struct gort__glist){g, g, 1});
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
     gort__wake_if_idle();
 }
@@ -303,7 +309,7 @@ static inline void publish(struct gort__m *m, struct gort__g *g)
     struct gort__p *p = m->p;
     gort__g_set(g, GORT_G_RUNNABLE);
     if (GORT_UNLIKELY(!p)) {
-        publish_plain(g);
+        publish_plain(m, g);
         return;
     }
     count_in(p, g);

@@ -68,32 +68,59 @@ GORT_SAN_INLINE void gort__san_estate(void *fiber)
 }
 
 #if !GORT_TSAN
-static inline void gort__san_start(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+/*
+ * What ASan thinks of a stack that was left: it lies there. What it has to be told when the goroutine goes on is what it knew before,
+ * which need not be the goroutine's own stack: it may have parked on one of the program's, with ASan told about that.
+ * The bounds are those that ASan names to whoever comes next.
+ */
+struct gort__san_stack {
+    void *fake;
+    const void *bottom;
+    size_t size;
+};
+
+/* Right before the switch; here lies on the stack that is left. */
+static inline void gort__san_start(struct gort__g *from, struct gort__g *to, struct gort__san_stack *here)
 {
     bool last = from->state == GORT_G_DEAD;
-    const void *bottom = to == &m->g0 ? m->asan_bottom : gort__stack_lo(to->stack);
-    size_t size = to == &m->g0 ? m->asan_size
-                               : (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack));
-    __sanitizer_start_switch_fiber(last ? NULL : &from->sanitizer, bottom, size);
+    struct gort__san_stack fresh, *next = to->sanitizer;
+    if (!next) { /* it has not run yet */
+        fresh = (struct gort__san_stack){NULL, gort__stack_lo(to->stack),
+                                         (size_t)(gort__stack_hi(to->stack) - gort__stack_lo(to->stack))};
+        next = &fresh;
+    }
+    from->sanitizer = last ? NULL : here;
+    __sanitizer_start_switch_fiber(last ? NULL : &here->fake, next->bottom, next->size);
+}
+
+static inline void gort__san_finish(struct gort__g *g, struct gort__g *prev)
+{
+    struct gort__san_stack left, *mine = g->sanitizer,
+                                 *theirs = prev && prev->sanitizer ? prev->sanitizer : &left;
+    __sanitizer_finish_switch_fiber(mine ? mine->fake : NULL, &theirs->bottom, &theirs->size);
+    g->sanitizer = NULL;
 }
 #endif
 
-/* Right before the switch. */
-GORT_SAN_INLINE void gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+/* Right before the switch, for TSan. The fiber that goes on later is the one that runs now: the goroutine's, or one that the
+ * program has made for a coroutine of its own. Whoever calls puts the former value back afterwards. */
+GORT_SAN_INLINE void *gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
-#if !GORT_TSAN
-    if (GORT_UNLIKELY(gort__asan))
-        gort__san_start(m, from, to);
-#else
-    if (GORT_TSAN_EDGES && from->state == GORT_G_DEAD) {
+    void *fiber = from->sanitizer;
+#if GORT_TSAN
+    uint8_t state = gort__load(&from->state, RELAXED); /* a plain thread may ready it already */
+    if (GORT_TSAN_EDGES && state == GORT_G_DEAD) {
         /* After the end of the run the stack's record may be gone, and nobody gets the stack. */
         if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
             gort__store(&from->stack->owner, from, RELEASE); /* pairs with gort__san_fiber_make */
         gort__add(&gort__sched.tsan_end, 1, RELEASE);        /* pairs with gort__san_after_all */
     }
+    if (state != GORT_G_DEAD)
+        from->sanitizer = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(to->sanitizer, GORT_TSAN_EDGES ? __tsan_switch_to_fiber_no_sync : 0);
 #endif
     (void)m, (void)from, (void)to;
+    return fiber;
 }
 
 /* First thing on the other side. */
@@ -101,7 +128,7 @@ GORT_SAN_INLINE void gort__san_arrived(struct gort__m *m, struct gort__g *g)
 {
 #if !GORT_TSAN
     if (GORT_UNLIKELY(gort__asan))
-        __sanitizer_finish_switch_fiber(g->sanitizer, NULL, NULL);
+        gort__san_finish(g, m->prev);
 #endif
     gort__g_edge(g);
     (void)m;
@@ -117,13 +144,7 @@ GORT_SAN_INLINE void gort__san_after_all(void)
 /* A thread starts: its own stack is a fiber too. */
 GORT_SAN_INLINE void gort__san_thread(struct gort__m *m)
 {
-#if !GORT_TSAN
-    void *lo;
-    if (gort__asan) {
-        gort__os_thread_stack(&lo, &m->asan_size);
-        m->asan_bottom = lo;
-    }
-#else
+#if GORT_TSAN
     m->g0.sanitizer = __tsan_get_current_fiber();
     /* Goroutines that run on this thread one after the other all use its errno, and nothing orders them: no race. */
     AnnotateBenignRaceSized(__FILE__, __LINE__, m->err, sizeof *m->err, "errno");

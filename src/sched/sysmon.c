@@ -2,23 +2,28 @@
 /*
  * sysmon.c - the monitor: a thread without a P that sees to it that nobody is kept from running.
  *
- * At each tick it looks at every P whose thread runs a goroutine while others wait:
- *     in an announced blocking call since the last tick,
+ * It sleeps until something can be late: the first timer or a ready fd while all Ps are busy, the end of a time slice while
+ * others wait, a goroutine that waits for a P whose thread may be blocked. It looks
+ *     every 2 ms while somebody waits (4 while all Ps go through many goroutines, as in a busy server): so long may a call that
+ *       blocks without a word go unnoticed;
+ *     40 us after it has taken a P from such a call, doubled up to 2 ms: others may be about to make such calls;
+ *     every 10 ms while Ps are busy and nobody waits. Whoever queues a goroutine then brings that nearer (rest.c).
+ * While all Ps are idle it does not look at all: rest.c. A look costs 1 us, its wake-up 5 to 10 and two context switches.
+ *
+ * At each look, of a P whose thread runs a goroutine while others wait:
+ *     in an announced blocking call since the last look,
  *     and it sleeps or has used some CPU time in it          its P is taken away
- *     in user code, its CPU clock stands still, asleep in
- *     the kernel according to /proc                          its P is taken away; once it computes it must wait for one
+ *     in user code, its CPU clock has not kept up with the
+ *     time, and asleep in the kernel according to /proc      its P is taken away; once it computes it must wait for one
  *     the same, and /proc cannot be read (no fd left)        the same after 10 ms of standing still: if it only waited for
  *                                                            a CPU, that costs a change of hands
- *     in one time slice for too long                         it is asked to stop: by its CPU timer, or by tgkill when one
- *                                                            waits that has run before, and it has not slept in this
- *                                                            slice and some before
- * Too long is 10 ms, more while many are held (owner.c), but 1 ms when one waits that has run before:
- * something it waited for has come. A tick is 20 us while it finds something to do and grows to 10 ms; 1 ms at
- * most while one waits that has run before, 4 ms while others wait for those who compute (they only want their turn), or
- * while every P is brisk, as in a busy server: each look costs some 25 to 40 us of a CPU on a virtual machine.
- * While no P goes on it also sees to timers and fds, and to timers that are long overdue because whoever was on duty has
- * found something else to do.
- * While all Ps are idle it need not look: rest.c.
+ *     in one time slice for too long                         it is asked to stop, by its CPU timer
+ *     there are woken goroutines, and it has computed for as
+ *     long as those have had the P before (turn.c)           it is asked to let them go first: by tgkill if it has done
+ *                                                            nothing but compute for 10 ms, else by its CPU timer
+ * A thread whose CPU clock advances computes; nothing else is asked about it.
+ * Timers and fds: the Ps see to them every 61st pick. While all are busy sysmon does, too, at the time itself; if a P always was
+ * faster it comes later and later, up to 4 ms.
  * Threads: one.
  */
 #include <errno.h>
@@ -27,74 +32,62 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define US           INT64_C(1000)
-#define MS           INT64_C(1000000)
-#define TICK_MIN     (20 * US)
-#define TICK_WAITING (1 * MS)
-#define TICK_TURN    (4 * MS)
-#define TICK_MAX     (10 * MS)
-#define QUIET_ROUNDS 50 /* without anything to do before ticks grow */
-#define SLICE        (10 * MS)
-#define SLICE_MAX    (100 * MS)
-#define SLICE_WOKEN  (1 * MS)
-#define OVERDUE      (4 * MS) /* a timer, while a P is idle */
-#define POLL_LATE    (1 * MS) /* fds and timers while all Ps are busy: those look themselves */
-#define TIMER_LATE   (200 * US)
-#define ASK_AGAIN    (10 * MS)
-#define BLIND        (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
-#define CALL_CPU     (200 * US)         /* in one announced call: it computes there */
-#define BRISK        8                  /* time slices of a P between two looks */
-#define BRISK_AFTER  (100 * MS)         /* a hog: it may be back soon */
-#define HOG_CPU      (TICK_WAITING / 2) /* so much CPU time without a sleep in this slice, */
-#define HOG_PROVEN   (10 * MS)          /* and so much together with former slices, make a hog */
-#define HOG_LOOK     (100 * US)         /* what was seen longer ago proves nothing */
+#define US          INT64_C(1000)
+#define MS          INT64_C(1000000)
+#define LOOK_FIRST  (40 * US) /* after a P was taken; an M that is woken runs after some 30 */
+#define LOOK_BRISK  (4 * MS)  /* 2 % of a busy echo server are the price of 1 ms */
+#define CALM        (1 * MS) /* so long after the last P was taken the next one may still be taken at first sight */
+#define SLICE_WOKEN (1 * MS)   /* a woken goroutine that computes for longer is an ordinary one */
+#define NEXT_LATE   (2 * MS)   /* so long may one wait to run next on a P whose goroutine computes */
+#define OVERDUE     (4 * MS)   /* a timer, while a P is idle */
+#define SLACK_MOST  (4 * MS)   /* of timers and fds, when all Ps are busy and see to them */
+#define SLACK_LEAST (100 * US) /* the first step to that */
+#define ASK_AGAIN   (10 * MS)
+#define BLIND       (10 * MS)  /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
+#define CALL_CPU    (200 * US) /* in one announced call: it computes there */
+#define BRISK       8          /* switches of a P between two looks */
+#define HOG_PROVEN  (10 * MS)  /* so much CPU time without a sleep makes a hog */
+#define MASKED_CPU                                                                                           \
+    (2 * MS) /* so much CPU time with our signal blocked and pending: it is not just in a handler */
+#define HOG_LOOK (100 * US) /* what was seen longer ago proves nothing */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
     uintptr_t thread;
-    bool quit;    /* atomic */
-    int64_t tick; /* how long it sleeps; owned by the thread, as quiet */
-    int quiet;    /* rounds without anything to do */
-    bool soon;    /* this look has seen something that the next one will tell */
-    bool brisk;   /* every P at work has gone through many time slices since the last look */
-    int64_t hogs; /* when one was last seen to compute, or to sleep, while one waited that had run before */
+    bool quit;        /* atomic */
+    uint32_t over;    /* it looks at nothing any more; futex, atomic */
+    int64_t tick;     /* how long it sleeps, at most; owned by the thread, as all below */
+    int64_t taken_at; /* when it last took a P from a sleeper */
+    bool soon;        /* this look has seen something that one in LOOK_FIRST will tell */
+    int64_t end;      /* when the first time slice ends for which others wait */
+    bool brisk;       /* every P at work has changed goroutines many times since the last look */
+    int64_t slack;    /* of timers: grows while the Ps are always faster */
+    int64_t deaf;     /* the same for fds, */
+    int64_t deaf_to;  /* until when it does not listen */
+    bool listened;    /* it has just slept so that fds wake it */
 } mon;
 
 /* --- what waits ------------------------------------------------------------------------------- */
 
-enum { NOBODY, SOMEBODY, WOKEN }; /* WOKEN: one that has run before */
+struct waiting {
+    uint32_t woken; /* goroutines that an event has woken */
+    bool others;
+};
 
-static GORT_NO_TSAN int kind_of(const struct gort__g *g)
-{
-    return !g ? NOBODY : g->ctx.pc ? WOKEN : SOMEBODY;
-}
-
-static GORT_NO_TSAN int kind_of_queued(void)
-{
-    return kind_of(gort__sched.queue.first);
-}
-
-/* Records are type-stable: looking at one that has just been taken gives an old answer, not a wrong access. */
-static int who_waits(void)
+/* Looks from outside: an old answer does no harm. */
+static struct waiting who_waits(void)
 {
     struct gort__sched *s = &gort__sched;
-    int best = gort__load(&s->held_n, RELAXED) ? SOMEBODY : NOBODY;
-    if (gort__load(&s->queued, RELAXED)) {
-        int kind = kind_of_queued();
-        best = kind > best ? kind : best;
-    }
+    struct waiting w = {gort__load(&s->woken_n, RELAXED), gort__load(&s->held_n, RELAXED) ||
+                                                              gort__load(&s->line_n, RELAXED) ||
+                                                              gort__load(&s->queued, RELAXED)};
     int n = gort__load(&s->procs, RELAXED);
-    for (int i = 0; i < n && best != WOKEN; i++) {
-        struct gort__runq *q = &gort__load(&s->ps[i], ACQUIRE)->runq; /* pairs with proc.c */
-        if (gort__runq_empty(q))
-            continue;
-        struct gort__g *g = gort__load(&q->next, RELAXED);
-        if (!g)
-            g = gort__load(&q->ring[gort__load(&q->head, RELAXED) % GORT_RUNQ_SIZE], RELAXED);
-        int kind = kind_of(g);
-        best = kind > best ? kind : best;
+    for (int i = 0; i < n; i++) {
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        w.woken += gort__runq_length(&p->events);
+        w.others |= !gort__runq_seems_empty(&p->runq);
     }
-    return best;
+    return w;
 }
 
 /* --- one P ------------------------------------------------------------------------------------ */
@@ -109,6 +102,29 @@ bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since
     }
     enum gort__os_task state = gort__os_thread_state(tid);
     return state == GORT__OS_TASK_SLEEPS || (state == GORT__OS_TASK_UNKNOWN && now - s->since >= BLIND);
+}
+
+/*
+ * The thread has slept since the last look, or waited for a CPU, and sleeps now. What has just gone to sleep may be back in a
+ * moment: it is looked at once more, unless others were found asleep just now, or its time is over: one that sleeps briefly and
+ * often hardly ever meets its CPU timer. cpu: its clock.
+ */
+static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
+{
+    int64_t used = cpu - w->cpu, ns = now - w->looked;
+    w->cpu = cpu;
+    w->looked = now;
+    if (cpu < 0 || (used && gort__lap_awake(ns, used)))
+        return false;
+    if (used)
+        w->still.since = now;
+    enum gort__os_task state = gort__os_thread_state(tid);
+    if (state == GORT__OS_TASK_UNKNOWN)
+        return now - w->still.since >= BLIND;
+    if (state == GORT__OS_TASK_RUNS)
+        return false;
+    mon.soon = true;
+    return !used || w->asked || now - mon.taken_at < CALM;
 }
 
 /* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells that the call is. */
@@ -145,7 +161,7 @@ static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
     return *sleeps || cpu - w->call_cpu >= CALL_CPU;
 }
 
-static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
+static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cpu)
 {
     struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
@@ -161,11 +177,9 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
         note_call(w, tid);
         return false;
     }
-    bool first = !w->still.cpu, asleep = gort__sysmon_asleep(&w->still, tid, now, true);
-    mon.soon |= first || asleep; /* does its clock move? Is there a thread now that can have its P? */
-    if (!asleep || !gort__p_take_away(p, m, false))
+    if (!blocked(w, tid, now, cpu) || !gort__p_take_away(p, m, false))
         return false;
-    mon.hogs = now;              /* others like it may come */
+    mon.taken_at = now;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__store(&gort__sched.hurry, gort__sched.held.n,
@@ -175,161 +189,285 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now)
 }
 
 /*
- * The thread has a CPU in this very moment, or it waits for one and has not slept since `waits`: a poll that has woken up and
- * waits for a CPU is still cut short. Its clock tells more quickly than any file whether it has run since.
- */
-static bool computes_now(int tid, uint64_t waits)
-{
-    int64_t before = gort__os_thread_cpu(tid), cpu = gort__os_thread_cpu(tid);
-    if (cpu != before)
-        return true;
-    return gort__os_thread_state(tid) == GORT__OS_TASK_RUNS && gort__os_thread_waits(tid) == waits &&
-           gort__os_thread_cpu(tid) == cpu;
-}
-
-/*
- * The thread has done nothing but compute since it was first seen to run for long, and so it did before (lap.c). It must have
- * got the CPU for that: one that waited for it all the time has not slept either, and may be about to make a call that a
- * signal would cut short. So may a hog, too: nobody can know; but the longer it has only computed the less likely is it that it
- * makes such a call in the very moment between the last look at its clock and the signal.
+ * The thread has done nothing but compute since it was first seen in this slice, and in former ones (lap.c), and it has a CPU
+ * in this very moment. It may be about to make a call that a signal would cut short: nobody can know; but the longer it has
+ * only computed the less likely is it that it makes such a call in the moment between this look at its clock and the signal.
  */
 static bool pure_hog(struct gort__p *p, struct gort__m *m)
 {
     struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
-    int64_t cpu = gort__os_thread_cpu(tid);
-    uint64_t waits = gort__os_thread_waits(tid);
-    if (!w->measured || waits != w->waits) {
-        w->waits = waits;
-        w->computed_at = cpu;
-        w->measured = true;
+    int64_t from = gort__os_now(), before = gort__os_thread_cpu(tid);
+    int64_t computed = gort__lap_pure(m, p, from, before);
+    if (computed < HOG_PROVEN && gort__lap_awake(from - w->from, before - w->from_cpu))
+        computed = before - w->from_cpu;
+    if (before < 0 || computed < HOG_PROVEN)
         return false;
-    }
-    int64_t computed = cpu - w->computed_at, from = gort__os_now();
-    if (computed >= HOG_CPU)
-        mon.hogs = from;
-    if (waits == UINT64_MAX || computed < HOG_CPU || computed + gort__lap_pure(m, p, waits) < HOG_PROVEN)
-        return false;
-    return computes_now(tid, waits) && gort__os_now() - from < HOG_LOOK;
+    return gort__os_thread_cpu(tid) != before && gort__os_now() - from < HOG_LOOK;
 }
 
-/* urgent: not just for somebody's turn. Whether one does nothing but compute is dear to find out, and the CPU timer does for the rest. */
-static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, bool urgent)
+/*
+ * It was asked and did not stop: does it block the signal? Then nobody can stop it; but its P can be taken, and it goes on
+ * without one, as after a blocking call, until its next call. That the others go on is worth a thread more than there are Ps.
+ */
+static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
 {
+    static bool said;
     struct gort__watch *w = &p->watch;
-    if (w->asked && now - w->asked < (w->hurried ? ASK_AGAIN : TICK_WAITING))
+    if (gort__load(&m->inside, RELAXED) || !gort__preempt_refused(m)) {
+        w->masked_cpu = 0;
         return false;
-    if (w->asked)
-        gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
-    w->hurried = urgent && pure_hog(p, m);
-    w->asked = now;
-    gort__store(&m->preempt_slice, w->slice, RELAXED);
-    gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */
-    gort__preempt_ask(m, w->hurried);
+    }
+    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    if (!w->masked_cpu)
+        w->masked_cpu = cpu;
+    if (cpu - w->masked_cpu <
+        MASKED_CPU) /* it may be in a handler, also ours: to the end of that is not far */
+        return false;
+    gort__store(&m->masked, true, RELAXED); /* before its P is gone: it looks when it wants one back */
+    mon.soon = true;
+    if (!gort__p_take_away(p, m, false)) {
+        gort__store(&m->masked, false, RELAXED);
+        return false;
+    }
+    if (!said)
+        gort__warn(
+            "a goroutine on thread %d blocks signal %d and has computed for %d ms: it cannot be preempted, "
+            "so gort lets the other goroutines run beside it",
+            gort__load(&m->tid, RELAXED), gort__sched.conf.signal, (int)((now - w->since) / MS));
+    said = true;
     return true;
 }
 
-/* True: something was done. stuck becomes false when the P has gone on to another time slice, or is idle, and moved true
- * if it was at work since the last look. */
-static bool look_at(struct gort__p *p, int64_t now, int waiting, bool *stuck, bool *moved)
+/* chain: it goes through goroutines; the next one that leaves a call of ours, or parks, sees the request. */
+static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum gort__why why, bool chain)
+{
+    struct gort__watch *w = &p->watch;
+    bool more = why == GORT_WHY_WOKEN && w->why != GORT_WHY_WOKEN;
+    if (w->asked && !more && now - w->asked < (w->hurried ? ASK_AGAIN : GORT_LOOK))
+        return false;
+    if (w->asked && take_from_masked(p, m, now))
+        return true;
+    if (w->asked)
+        gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
+    w->hurried = why == GORT_WHY_WOKEN && !chain && pure_hog(p, m);
+    w->asked = now;
+    w->why = why;
+    gort__store(&m->turn_asked, now > w->since ? now - w->since : 1, RELAXED);
+    gort__store(&m->preempt_why, why, RELAXED);
+    gort__store(&m->preempt_slice, w->slice, RELAXED);
+    gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */
+    if (!chain)
+        gort__preempt_ask(m, w->hurried);
+    return true;
+}
+
+static void begin_watch(struct gort__p *p, struct gort__m *m, uint32_t slice, uint64_t switches, int64_t now)
+{
+    struct gort__watch *w = &p->watch;
+    *w = (struct gort__watch){
+        .m = m, .slice = slice, .switches = switches, .since = now, .looked = now, .from = now};
+    if (!m)
+        return;
+    if (gort__load(&m->turn_p, RELAXED) == p && gort__load(&m->turn_slice, RELAXED) == slice)
+        w->since = gort__load(&m->lap_at, RELAXED) - gort__load(&m->turn_used, RELAXED);
+    w->cpu = w->from_cpu = w->stood_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    w->stood = now;
+    w->still = (struct gort__still){0, now};
+}
+
+/* One that has run before is to run next there. Records are type-stable: an old answer does no harm. */
+static GORT_NO_TSAN bool next_has_run(const struct gort__p *p)
+{
+    const struct gort__g *next = gort__load(&p->runq.next, RELAXED);
+    return next && next->ctx.pc;
+}
+
+/* moved becomes true if the P was at work since the last look. */
+static void look_at(struct gort__p *p, int64_t now, struct waiting waiting, bool *moved)
 {
     struct gort__watch *w = &p->watch;
     struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
     uint32_t slice = gort__load(&p->slice, RELAXED);
-    uint64_t switches = gort__load(&p->switches, RELAXED);
-    *moved |= m || m != w->m || slice != w->slice;
-    mon.brisk &= !m || slice - w->slice >= BRISK;
-    if (!m || m != w->m || slice != w->slice) {
-        *w = (struct gort__watch){.m = m, .slice = slice, .switches = switches, .since = now};
+    uint64_t switches = gort__load(&p->switches, RELAXED), done = switches - w->switches;
+    bool anybody = waiting.woken || waiting.others, first = !m || m != w->m || slice != w->slice;
+    *moved |= m || first;
+    mon.brisk &= !m || done >= BRISK;
+    if (first) {
+        begin_watch(p, m, slice, switches, now);
         if (m && mark_call(m)) {
-            mon.soon |= waiting != NOBODY; /* is it still there? */
+            mon.soon |= anybody; /* is it still there? */
             note_call(w, gort__load(&m->tid, RELAXED));
         }
-        *stuck = false;
-        return false;
+        /* A clock that stands still: it has no CPU, and may have gone to sleep at once. */
+        if (m && anybody && gort__load(&m->g, RELAXED) != &m->g0)
+            mon.soon |= gort__os_thread_cpu(gort__load(&m->tid, RELAXED)) == w->cpu &&
+                        gort__os_thread_state(gort__load(&m->tid, RELAXED)) == GORT__OS_TASK_SLEEPS;
+        if (!m || now - mon.taken_at >= CALM)
+            return;
     }
-    bool same = switches == w->switches;
+    if (first)
+        done = 0;
+    w->done = done;
     w->switches = switches;
-    if (waiting == NOBODY || gort__load(&m->g, RELAXED) == &m->g0)
-        return false;
-    if (same && !gort__load(&m->inside, RELAXED) && retake(p, m, now))
-        return true;
-    int64_t limit = SLICE + SLICE * gort__load(&gort__sched.held_n, RELAXED) / 8;
-    limit = waiting == WOKEN ? SLICE_WOKEN : limit < SLICE_MAX ? limit : SLICE_MAX;
-    bool urgent = waiting == WOKEN, late = now - w->since >= limit && !gort__sched.conf.preempt_off;
-    return late && ask_to_stop(p, m, now, urgent) && urgent; /* a turn can wait for a longer tick, too */
+    if (!anybody || gort__load(&m->g, RELAXED) == &m->g0)
+        return;
+    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    if (!done && !gort__load(&m->inside, RELAXED) && retake(p, m, now, cpu)) {
+        mon.soon = true;
+        return;
+    }
+    bool next = next_has_run(p), woken = gort__load(&p->mode, RELAXED) & GORT_MODE_WOKEN,
+         late = w->next && next && !done;
+    w->next = next;
+    if (gort__sched.conf.preempt_off)
+        return;
+    if (done) {
+        w->stood = now;
+        w->stood_cpu = cpu;
+    }
+    int64_t end = w->since + (woken ? GORT_SLICE / 2 : GORT_SLICE), left = w->stood_cpu + SLICE_WOKEN - cpu;
+    if (woken && end > now + left) /* that long has the goroutine that runs now, by its own clock */
+        end = left > 0 ? now + left : now;
+    bool turns = waiting.others || woken; /* else make_room sees to the woken ones that wait */
+    if (turns && now >= end)
+        ask_to_stop(p, m, now, GORT_WHY_TURN, done);
+    else if (late && now - w->since >= NEXT_LATE)
+        ask_to_stop(p, m, now, GORT_WHY_NEXT, false);
+    if (turns && end > now && end < mon.end)
+        mon.end = end > now + LOOK_FIRST ? end : now + LOOK_FIRST;
+}
+
+/* The request is still on its way; if no thread was there for the P it is over, and is made again soon. */
+static bool is_asked(const struct gort__watch *w, const struct gort__m *m, int64_t now)
+{
+    int64_t again = gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT ? ASK_AGAIN : GORT_LOOK;
+    return w->asked && w->why == GORT_WHY_WOKEN && now - w->asked < again;
+}
+
+/*
+ * Woken goroutines wait, and all Ps are busy. Those in the ring of a P wait for that P; for those in sched.woken as many Ps are
+ * asked to let them go first. Hogs are the first choice: they can be stopped at once.
+ */
+static void make_room(int64_t now)
+{
+    struct gort__sched *s = &gort__sched;
+    int n = gort__load(&s->procs, RELAXED);
+    uint32_t woken = gort__load(&s->woken_n, RELAXED);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n; i++) {
+            struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+            struct gort__watch *w = &p->watch;
+            struct gort__m *m = w->m;
+            bool own = !gort__runq_empty(&p->events);
+            if ((!own && !woken) || !m || gort__load(&p->m, ACQUIRE) != m || /* pairs with owner.c */
+                gort__load(&p->slice, RELAXED) != w->slice || gort__load(&m->g, RELAXED) == &m->g0 ||
+                !gort__turn_may_stop(p))
+                continue;
+            bool asked = is_asked(w, m, now);
+            if (!asked && pass == 0 && (w->done || !pure_hog(p, m)))
+                continue;
+            if (!asked)
+                asked = ask_to_stop(p, m, now, GORT_WHY_WOKEN, w->done) || pass == 0;
+            else if (pass == 1)
+                continue; /* counted in the first pass */
+            if (asked && woken && !own)
+                woken--;
+        }
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* Timers and fds are left to us. A P that is in one long system call of its own is not stuck yet: fds have some time.
- * True: something was ready, and somebody may have to stop for it. (Else a timer does not shorten the tick: that ends in
- * time for the next one in any case.) */
-static bool see_to_events(int64_t now, bool stuck)
+/* How long it waits until it does again what a P has done before it came, or has not: between nothing and SLACK_MOST. */
+static void adapt(int64_t *slack, bool in_vain)
 {
-    bool late = now - gort__load(&gort__sched.polled_at, RELAXED) >= POLL_LATE;
-    bool did = late && gort__poll_pending() && gort__netpoll(gort__m_self(), INT64_MIN);
-    if (gort__timer_next() <= now - TIMER_LATE) {
+    if (in_vain)
+        *slack = *slack < SLACK_LEAST ? SLACK_LEAST : *slack < SLACK_MOST / 2 ? 2 * *slack : SLACK_MOST;
+    else
+        *slack /= 4;
+}
+
+/* Timers and fds while all Ps are busy. */
+static void see_to_events(int64_t now)
+{
+    int64_t next = gort__timer_next();
+    if (next <= now - mon.slack) {
         gort__timer_watch();
-        did |= stuck;
+        adapt(&mon.slack, false);
     }
-    return did;
+    bool late = mon.listened || now - gort__load(&gort__sched.polled_at, RELAXED) >= SLACK_MOST;
+    if (!gort__poll_pending() || !late || now < mon.deaf_to)
+        return;
+    bool got = gort__netpoll(gort__m_self(), INT64_MIN);
+    if (got || mon.listened)
+        adapt(&mon.deaf, !got);
+    mon.deaf_to = now + mon.deaf;
 }
 
 void gort__sysmon_stand_in(void)
 {
-    see_to_events(gort__os_now(), true);
-}
-
-/* The length of the tick after one in which something was done, or not. */
-static void adapt(bool busy, int64_t most)
-{
-    if (busy) {
-        mon.tick = TICK_MIN;
-        mon.quiet = 0;
-    } else if (mon.tick > TICK_MIN || ++mon.quiet > QUIET_ROUNDS) {
-        mon.tick *= 2;
-    }
-    mon.tick = mon.tick < most ? mon.tick : most;
+    int64_t now = gort__os_now();
+    mon.slack = mon.deaf_to = 0;
+    see_to_events(now);
 }
 
 /* One look at everything. */
 static void look_around(void)
 {
     struct gort__sched *s = &gort__sched;
-    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0, busy = false, stuck = !idle_p, moved = false;
-    int waiting = idle_p || (gort__load(&s->world_word, RELAXED) & 1) ? NOBODY : who_waits();
-    int64_t now = gort__os_now();
+    int64_t now = gort__os_now(), alarm = mon.tick;
+    /* A P that is idle for want of a thread is no help to those who wait. */
+    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0 && !gort__load(&s->no_m, RELAXED), moved = false;
+    bool world = gort__load(&s->world_word, RELAXED) & 1;
+    if (!idle_p)
+        see_to_events(now);
+    else if (gort__timer_next() <= now - OVERDUE)
+        gort__timer_watch();
+    struct waiting waiting = idle_p || world ? (struct waiting){0} : who_waits();
     int n = gort__load(&s->procs, RELAXED);
     mon.soon = false;
-    mon.brisk = now - mon.hogs >= BRISK_AFTER;
+    mon.brisk = true;
+    mon.end = INT64_MAX;
     for (int i = 0; i < n; i++) {
         struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
-        busy |= look_at(p, now, waiting, &stuck, &moved);
+        look_at(p, now, waiting, &moved);
         gort__later_watch(p);
     }
+    if (waiting.woken && !s->conf.preempt_off)
+        make_room(now);
     if (moved)
         gort__shrink_stir();
-    int64_t grace = stuck ? TIMER_LATE : OVERDUE;
-    if (stuck || gort__timer_next() <= now - grace)
-        busy |= see_to_events(now, stuck);
-    bool soon = mon.soon || (waiting == WOKEN && !mon.brisk) || (stuck && gort__poll_pending());
-    bool watched = gort__load(&s->later_used, RELAXED);
+    bool anybody = waiting.woken || waiting.others, watched = gort__load(&s->later_used, RELAXED);
     if (watched)
         gort__store(&s->later_used, false, RELAXED);
-    adapt(busy, soon ? TICK_WAITING : waiting != NOBODY || watched ? TICK_TURN : TICK_MAX);
     gort__store(&s->later_watched, watched, RELAXED);
-    int64_t until = now + mon.tick, next = gort__timer_next();
+    int64_t most = mon.brisk || watched ? LOOK_BRISK : anybody ? GORT_LOOK : GORT_LOOK_LONG;
+    bool fast = mon.soon || now - mon.taken_at < CALM;
+    mon.tick = !fast ? most : mon.soon ? LOOK_FIRST : 2 * alarm;
+    mon.tick = mon.tick < LOOK_FIRST ? LOOK_FIRST : mon.tick < most ? mon.tick : most;
+    if (waiting.woken && !mon.brisk && mon.tick > GORT_LOOK)
+        mon.tick = GORT_LOOK;
+    int64_t until = now + mon.tick < mon.end ? now + mon.tick : mon.end, next = gort__timer_next(),
+            grace = idle_p ? OVERDUE : mon.slack;
     if (next < until - grace &&
         !(idle_p && next > now && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
-    bool rests = gort__rest_if_idle(now);
+    bool rests = gort__rest_if_idle(now), listen = !idle_p && gort__poll_pending();
+    if (listen && now < mon.deaf_to) {
+        listen = false;
+        until = until < mon.deaf_to ? until : mon.deaf_to;
+    }
     if (!rests) /* long, else each announced call would make it hurry */
-        gort__rest_until(until, mon.tick > TICK_WAITING && waiting != WOKEN);
-    if (gort__rest_sleep())
-        adapt(true, TICK_MAX);
-    else if (rests)
-        mon.tick = TICK_WAITING / 2;
+        gort__rest_until(until, !anybody && !mon.brisk && !mon.soon, listen, grace);
+    bool hurry = gort__rest_sleep();
+    mon.listened = listen && !rests;
+    int64_t woke = gort__os_now();
+    if (mon.listened && woke >= until - 50 * US) /* it was the alarm */
+        mon.listened = false;
+    if (!idle_p && next <= until && next <= woke && gort__timer_next() > woke)
+        adapt(&mon.slack, true); /* a P has fired it */
+    if (hurry)
+        mon.tick = LOOK_FIRST;
     for (int i = 0; rests && i < n; i++)                /* what was seen before is long ago */
         gort__load(&s->ps[i], ACQUIRE)->watch.m = NULL; /* pairs with proc.c */
 }
@@ -343,13 +481,17 @@ static void loop(void *unused)
     gort__os_thread_precise();
     while (!gort__load(&mon.quit, ACQUIRE)) /* pairs with gort__sysmon_stop */
         look_around();
+    gort__store(&mon.over, 1, RELEASE); /* pairs with gort__sysmon_quiet */
+    gort__os_futex_wake(&mon.over, 1);
 }
 
 int gort__sysmon_start(void)
 {
     mon.quit = false;
-    mon.tick = TICK_MIN;
-    mon.quiet = 0;
+    mon.over = 0;
+    mon.tick = LOOK_FIRST;
+    mon.slack = mon.deaf = mon.deaf_to = mon.taken_at = 0;
+    mon.listened = false;
     mon.m = gort__m_make(true);
     if (!mon.m)
         return -ENOMEM;
@@ -367,12 +509,21 @@ int gort__sysmon_start(void)
     return 0;
 }
 
+void gort__sysmon_quiet(void)
+{
+    if (!gort__sched.sysmon_on || gort__load(&mon.quit, RELAXED))
+        return;
+    gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
+    gort__rest_quit();
+    while (!gort__load(&mon.over, ACQUIRE)) /* pairs with the loop */
+        gort__os_futex_wait(&mon.over, 0, INT64_MAX);
+}
+
 void gort__sysmon_stop(void)
 {
     if (!gort__sched.sysmon_on)
         return;
-    gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
-    gort__rest_quit();
+    gort__sysmon_quiet();
     gort__os_thread_join(mon.thread);
     gort__rest_close();
     gort__store(&gort__sched.later_watched, false, RELAXED);

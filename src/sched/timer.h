@@ -48,6 +48,9 @@ void gort__timer_del(struct gort__timer *t);
 /* The same without waiting for a call that is under way. True: fn will not be called. Inside. */
 bool gort__timer_cancel(struct gort__timer *t);
 
+/* Bytes of a struct gort_timer (time/timer.c) for the allocator, to which a P gives the one in its timer_cache back. */
+#define GORT_TIMER_BYTES 256
+
 /* --- for the search for work (find.c, duty.c) and sysmon ---------------------------------------- */
 
 struct gort__timer_entry {

@@ -89,6 +89,24 @@ static inline void gort__unhold(struct gort__m **held)
 }
 
 /*
+ * A goroutine's brackets around public calls that never park: between them the thread counts as inside all the time. So they
+ * happen all, or none of them, before the end of the run.
+ */
+static inline struct gort__m *gort__nest(void)
+{
+    struct gort__m *m = gort__enter();
+    gort__store(&m->nested, true, RELAXED);
+    return m;
+}
+
+static inline void gort__nest_end(struct gort__m *m)
+{
+    gort__store(&m->inside, 1, RELAXED);
+    gort__store(&m->nested, false, RELEASE); /* pairs with world.c:all_stopped */
+    gort__leave(m);
+}
+
+/*
  * Whoever finds no run on goes on outside of runs: those who wait in an object's queue are of ended ones, and gone. But a run may
  * have begun since then, they may be its, and its end would not wait for this thread. So with the object's lock in
  * hand, before the queue is looked at, the question is asked again; if one has begun the lock is dropped and the run entered. While the
@@ -116,28 +134,6 @@ static inline bool gort__run_began(const struct gort__m *m)
 /* For the rest of the block. */
 #define GORT_HOLD()                                                                                          \
     __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()
-
-/*
- * As gort__alloc_split and gort__alloc_free_split, for objects that are made and freed all the time: the last
- * one that was freed on a P is the next one there, without a lock. Inside; m NULL: no run is on.
- */
-static inline void *gort__spare_alloc(struct gort__m *m)
-{
-    struct gort__p *p = m ? m->p : NULL;
-    void *object = p ? p->object : NULL;
-    if (!object)
-        return gort__alloc_split();
-    p->object = NULL;
-    return object;
-}
-
-static inline void gort__spare_free(struct gort__m *m, void *object)
-{
-    if (!GORT_SANITIZED && m && m->p && !m->p->object)
-        m->p->object = object;
-    else
-        gort__alloc_free_split(object);
-}
 
 static inline void *gort__hold_alloc(size_t size)
 {
@@ -203,6 +199,7 @@ static inline bool gort__ready_at_once(struct gort__m *m, struct gort__g *g)
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__g_ask_argument(g);
     gort__runq_put_next_alone(&p->runq, g);
+    gort__sysmon_note_work();
     return true;
 }
 /* Appends g, which is in no queue. */
@@ -220,9 +217,9 @@ static inline void gort__glist_add(struct gort__glist *list, struct gort__g *g)
 void gort__ready_list(struct gort__m *m, struct gort__glist list);
 /* The same without waking an M for them: see later.c. */
 void gort__ready_quietly(struct gort__m *m, struct gort__glist list);
-/* The same for those that fds or timers wake, who come in bursts: in the order in which they were woken, behind whoever waits
- * in the global queue. */
+/* The same for those that fds or timers wake: they go before all that wait for their turn (turn.c). */
 void gort__ready_events(struct gort__m *m, struct gort__glist list);
+void gort__ready_events_quietly(struct gort__m *m, struct gort__glist list); /* see later.c */
 
 /*
  * When more than one party may end a wait (a peer, a deadline, a context, the end of the run), the
@@ -254,29 +251,6 @@ static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
 
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
 int64_t gort__rough_now(struct gort__m *m);
-
-/* A time that has not come yet, 39 ms ahead at most, if it is not 0, and if the lease (gort__lease_of) does not slip: so for timers of at
- * least `least`, whose fn asks for gort__lease_slip when the time has come, and waits for so long in addition. See lease.c. */
-extern struct gort__lease {
-    int64_t end;   /* atomic */
-    int64_t least; /* ns; changed by tests only */
-    uint32_t
-        run_tag; /* odd, and another one for each run; atomic, changed while there is no lease (time/move.h) */
-} gort__lease GORT_HIDDEN GORT_ALIGNED_LINE;
-#define GORT_LEASE_LOG2 22
-#define GORT_LEASE_UNIT (INT64_C(1) << GORT_LEASE_LOG2) /* ns, 4 ms */
-#define GORT_LEASE_MOST (INT64_C(1) << 43)              /* ns, 2.4 hours; lease.c counts on it */
-static inline bool gort__lease_fits(int64_t ns)
-{
-    return GORT_LIKELY(((uint64_t)ns - (uint64_t)gort__load(&gort__lease.least, RELAXED)) / GORT_LEASE_MOST ==
-                       0);
-}
-/* The number of the lease with that end, or of whatever lies any number of units after it. 0: there is none. */
-static inline uint32_t gort__lease_of(int64_t end)
-{
-    return (uint32_t)(end & (GORT_LEASE_UNIT - 1));
-}
-int64_t gort__lease_slip(uint32_t lease); /* ns */
 
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
 void gort__duty_notice_fd(struct gort__m *m);

@@ -133,17 +133,17 @@ int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn,
     if (!m && gort__m_self())
         return -ECANCELED; /* a plain thread, and the run that it used has ended */
     if (!m)
-        gort__fatal("%s: would wait, but no run is on", call);
+        gort__fatal("%s: the call would have to wait, but no run is on", call);
     if (deadline != GORT_FOREVER) {
-        if (GORT_CHECKS && deadline >= 0 && deadline < gort__sched.started_at)
-            gort__fatal(
-                "%s: the deadline %ld lies before the start of the run: is it a duration? Use gort_in()",
-                call, (long)deadline);
+        gort__deadline_check(deadline, call);
         if (deadline <= gort__os_now())
             return -ETIMEDOUT;
     }
-    if (!stubborn && (m->g->flags & GORT_G_CONTEXT))
+    if (!stubborn && (m->g->flags & GORT_G_CONTEXT)) {
+        if (GORT_UNLIKELY(!m->g->scope->ref.destroy))
+            gort__fatal("%s: the context in use was freed: keep a reference while it is in use", call);
         return gort__scope_refuses(m->g->scope);
+    }
     return 0;
 }
 

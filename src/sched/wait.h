@@ -12,6 +12,7 @@
 
 #include <gort/time.h>
 
+#include "base/fatal.h"
 #include "sched/verbs.h"
 
 /* One that waits in one queue. Lives on the stack of the waiting goroutine. */
@@ -41,7 +42,7 @@ struct gort__wait {
     void (*unlock)(void *object); /* its last touch: the object may be gone then */
     int64_t deadline;
     enum gort__reason reason;
-    bool stubborn; /* contexts do not end it (plain mutex locks) */
+    bool stubborn; /* contexts do not end it: the plain forms of gort/sync.h */
 };
 
 static inline void gort__waitq_set_first(struct gort__waitq *q, struct gort__waiter *w)
@@ -140,6 +141,16 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how);
 
 /* Waits for nobody: until the deadline or the context ends it. The error. */
 int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason);
+
+/* A deadline in the past is legal. One that lies long before the run is a duration by mistake, or -1 for "no deadline", which
+ * debug builds refuse. */
+static inline void gort__deadline_check(int64_t deadline, const char *call)
+{
+    if (GORT_CHECKS && deadline != GORT_TRY && deadline < gort__sched.started_at - 60 * GORT_SEC)
+        gort__fatal("%s: the deadline %ld lies more than a minute before the start of the run: is it a "
+                    "duration? Use gort_in(ns) to make a deadline from it; GORT_FOREVER means no deadline",
+                    call, (long)deadline);
+}
 
 /* -EAGAIN, -ETIMEDOUT, -ECANCELED or -EINVAL when a wait must not even begin; 0 when it may. */
 int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call);

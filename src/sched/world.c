@@ -270,7 +270,7 @@ static struct gort__m *distribute_locked(void)
         struct gort__p *p = s->ps[i];
         if (p->m)
             continue;
-        if (gort__runq_empty(&p->runq)) {
+        if (gort__p_empty(p)) {
             gort__p_idle_put_locked(p);
             continue;
         }
@@ -302,6 +302,6 @@ void gort__world_start(void)
     }
     gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
     gort__fence(SEQ_CST);                    /* pairs with idle.c */
-    if (gort__p_has_work())
+    if (gort__p_has_work() || gort__duty_vacant())
         gort__wake_if_idle();
 }

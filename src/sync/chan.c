@@ -40,14 +40,6 @@ gort_chan *gort_chan_new(size_t elem, size_t cap)
     return ch;
 }
 
-void gort__chan_check(const gort_chan *ch, const char *call)
-{
-    if (GORT_UNLIKELY(!ch))
-        gort__fatal("%s: NULL channel", call);
-    if (GORT_CHECKS && ch->magic != GORT_CHAN_MAGIC)
-        gort__fatal("%s: this channel was freed, or never was one", call);
-}
-
 gort_chan *gort_chan_ref(gort_chan *ch)
 {
     if (ch) {
@@ -127,8 +119,10 @@ void gort__chan_free(gort_chan *ch)
 {
     if (GORT_UNLIKELY(ch->left))
         take_from_left(ch);
-    ch->magic = 0;
-    gort__alloc_free(ch, bytes(ch));
+    size_t size = bytes(ch);
+    gort__store(&ch->magic, 0, RELAXED);
+    ch->elem = GORT_CHAN_DEAD;
+    gort__alloc_free(ch, size);
 }
 
 /* --- one operation, under the lock ------------------------------------------------------------ */
@@ -329,6 +323,11 @@ static GORT_NOINLINE int send_locked(gort_chan *ch, const void *value, int64_t d
 {
     int result;
     struct gort__waiter *wake;
+    gort__chan_check(ch, "gort_chan_send");
+    if (!value) {
+        GORT_NEED("gort_chan_send", "value", !ch->elem);
+        value = ""; /* nothing of it is read */
+    }
     if (!try_send(ch, value, &result, &wake)) {
         if (!m || gort__wait_shared(m->g, deadline, false))
             return wait_shared_and_leave(ch, (void *)(uintptr_t)value, deadline, true, m);
@@ -338,10 +337,12 @@ static GORT_NOINLINE int send_locked(gort_chan *ch, const void *value, int64_t d
     return result;
 }
 
+/* The same in the other direction. Called with the lock held. */
 static GORT_NOINLINE int recv_locked(gort_chan *ch, void *value, int64_t deadline, struct gort__m *m)
 {
     int result;
     struct gort__waiter *wake;
+    gort__chan_check(ch, "gort_chan_recv");
     if (!try_recv(ch, value, &result, &wake)) {
         if (!m || gort__wait_shared(m->g, deadline, false))
             return wait_shared_and_leave(ch, value, deadline, false, m);
@@ -354,6 +355,7 @@ static GORT_NOINLINE int recv_locked(gort_chan *ch, void *value, int64_t deadlin
 static GORT_NOINLINE int send_slowly(gort_chan *ch, const void *value, int64_t deadline)
 {
     struct gort__m *m;
+    gort__chan_check(ch, "gort_chan_send"); /* the lock of what is no channel may be anything */
     GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
     return send_locked(ch, value, deadline, m);
 }
@@ -361,6 +363,7 @@ static GORT_NOINLINE int send_slowly(gort_chan *ch, const void *value, int64_t d
 static GORT_NOINLINE int recv_slowly(gort_chan *ch, void *value, int64_t deadline)
 {
     struct gort__m *m;
+    gort__chan_check(ch, "gort_chan_recv");
     GORT_ENTER_LOCKED(m, lock(ch), unlock(ch));
     return recv_locked(ch, value, deadline, m);
 }
@@ -433,11 +436,11 @@ static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
 
 int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
 {
-    gort__chan_check(ch, "gort_chan_send");
+    GORT_NEED("gort_chan_send", "channel", ch);
     struct gort__m *m = enter_at_once(ch);
     if (GORT_UNLIKELY(!m))
         return send_slowly(ch, value, deadline);
-    if (GORT_UNLIKELY(ch->elem != sizeof(uint64_t) || ch->closed))
+    if (GORT_UNLIKELY(ch->elem != sizeof(uint64_t) || ch->closed || !value))
         return send_locked(ch, value, deadline, m);
     struct gort__waiter *w = ch->receivers.first;
     if (w) {
@@ -466,7 +469,7 @@ int gort_chan_send(gort_chan *ch, const void *value)
 
 int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
 {
-    gort__chan_check(ch, "gort_chan_recv");
+    GORT_NEED("gort_chan_recv", "channel", ch);
     struct gort__m *m = enter_at_once(ch);
     if (GORT_UNLIKELY(!m))
         return recv_slowly(ch, value, deadline);
@@ -545,15 +548,24 @@ int gort_chan_close(gort_chan *ch)
 
 size_t gort_chan_len(const gort_chan *ch)
 {
-    return ch ? gort__load(&ch->len, RELAXED) : 0;
+    if (!ch)
+        return 0;
+    gort__chan_check(ch, "gort_chan_len");
+    return gort__load(&ch->len, RELAXED);
 }
 
 size_t gort_chan_cap(const gort_chan *ch)
 {
-    return ch ? ch->cap : 0;
+    if (!ch)
+        return 0;
+    gort__chan_check(ch, "gort_chan_cap");
+    return ch->cap;
 }
 
 size_t gort_chan_elem(const gort_chan *ch)
 {
-    return ch ? ch->elem : 0;
+    if (!ch)
+        return 0;
+    gort__chan_check(ch, "gort_chan_elem");
+    return ch->elem;
 }

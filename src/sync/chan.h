@@ -5,15 +5,21 @@
 
 #include <gort/chan.h>
 
+#include "base/fatal.h"
 #include "sched/wait.h"
 
 #define GORT_CHAN_MAGIC 0x6368616eu /* "chan": a live one */
+
+/* A freed channel can be told as long as its memory is not used again: its magic is gone, and elem is DEAD. The fast ways of send
+ * and receive are for elements of 8 bytes only, so they come to gort__chan_check then without a look at magic. (The
+ * lock is part of a link of free memory: who finds it taken comes there as well.) */
+#define GORT_CHAN_DEAD UINT32_MAX
 
 struct gort_chan {
     struct gort__lock lock; /* rank GORT_RANK_CHAN; guards everything below it */
     uint32_t refs;          /* atomic */
     uint32_t elem;          /* bytes an element; fixed */
-    uint32_t magic;
+    uint32_t magic;         /* fixed */
     uint32_t
         parked; /* waits that may end without a peer, and then come back to it: it stays until they have, */
     uint64_t parked_run; /* in this run */
@@ -27,7 +33,13 @@ struct gort_chan {
     char buffer[] GORT_ALIGNED_LINE;
 };
 
-void gort__chan_check(const gort_chan *ch, const char *call);
+/* Fatal unless ch is a channel that was not freed, as far as can be told. */
+static inline void gort__chan_check(const gort_chan *ch, const char *call)
+{
+    GORT_NEED(call, "channel", ch);
+    if (GORT_UNLIKELY(gort__load(&ch->magic, RELAXED) != GORT_CHAN_MAGIC))
+        gort__fatal("%s: use of a freed channel, or of a pointer that is not a channel", call);
+}
 /* With the lock held: does the operation if it can happen now. True: *result is what the call returns, and
  * *wake (if not NULL) is to be readied after unlocking. */
 bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake);

@@ -76,19 +76,19 @@ static void lock_again(gort_mutex *mu)
     }
 }
 
-int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
+static int wait_for_signal(gort_cond *cond, gort_mutex *mu, int64_t deadline, bool stubborn)
 {
     struct gort__waitq *q = gort__object_queue(&cond->gort_priv_waiters);
     struct gort__m *m = gort__enter();
-    int err = gort__wait_refused(m, deadline, false, "gort_cond_wait");
+    int err = gort__wait_refused(m, deadline, stubborn, "gort_cond_wait");
     if (err) {
         if (m)
             gort__leave(m);
         return err;
     }
     struct both both = {cond, mu};
-    struct gort__wait how = {&both, lock_cond, unlock_cond, deadline, GORT_WAIT_COND, false};
-    struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, false)};
+    struct gort__wait how = {&both, lock_cond, unlock_cond, deadline, GORT_WAIT_COND, stubborn};
+    struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, stubborn)};
     gort__object_lock(&cond->gort_priv_lock);
     gort__waitq_push(q, &w);
     /* Signals wait for the cond's lock, so the mutex can go first: whoever takes it now finds us queued. */
@@ -101,11 +101,21 @@ int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
 
 int gort_cond_wait(gort_cond *cond, gort_mutex *mu)
 {
-    return gort_cond_wait_until(cond, mu, GORT_FOREVER);
+    GORT_NEED("gort_cond_wait", "cond", cond);
+    GORT_NEED("gort_cond_wait", "mutex", mu);
+    return wait_for_signal(cond, mu, GORT_FOREVER, true);
+}
+
+int gort_cond_wait_until(gort_cond *cond, gort_mutex *mu, int64_t deadline)
+{
+    GORT_NEED("gort_cond_wait", "cond", cond);
+    GORT_NEED("gort_cond_wait", "mutex", mu);
+    return wait_for_signal(cond, mu, deadline, false);
 }
 
 void gort_cond_signal(gort_cond *cond)
 {
+    GORT_NEED("gort_cond_signal", "cond", cond);
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, gort__object_lock(&cond->gort_priv_lock),
                       gort__object_unlock(&cond->gort_priv_lock));
@@ -121,6 +131,7 @@ void gort_cond_signal(gort_cond *cond)
 
 void gort_cond_broadcast(gort_cond *cond)
 {
+    GORT_NEED("gort_cond_broadcast", "cond", cond);
     struct gort__glist woken = {0};
     struct gort__waiter *w;
     struct gort__m *m;

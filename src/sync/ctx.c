@@ -84,14 +84,23 @@ static void destroy(struct gort__ref *ref)
         if (parent)
             leave_tree(ctx);
         gort_chan_unref(ctx->done);
+        gort__store(&ctx->scope.ref.destroy, NULL, RELAXED); /* who uses it after this is told */
         gort__alloc_free(ctx, sizeof *ctx);
         if (parent && !gort__ref_give(&parent->scope.ref))
             return;
     }
 }
 
+/* Fatal for one that was freed, as far as can be told: see destroy. NULL is for the caller to judge. */
+static void check(const gort_ctx *ctx, const char *call)
+{
+    if (GORT_UNLIKELY(ctx && gort__load(&ctx->scope.ref.destroy, RELAXED) != destroy))
+        gort__fatal("%s: use of a freed context, or of a pointer that is not a context", call);
+}
+
 gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
 {
+    check(parent, "gort_ctx_new");
     GORT_HOLD();
     gort_ctx *ctx = gort__alloc(sizeof *ctx);
     if (!ctx)
@@ -114,6 +123,7 @@ gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
 
 gort_ctx *gort_ctx_ref(gort_ctx *ctx)
 {
+    check(ctx, "gort_ctx_ref");
     if (ctx)
         gort__ref_take(&ctx->scope.ref);
     return ctx;
@@ -121,12 +131,14 @@ gort_ctx *gort_ctx_ref(gort_ctx *ctx)
 
 void gort_ctx_unref(gort_ctx *ctx)
 {
+    check(ctx, "gort_ctx_unref");
     if (ctx)
         gort__ref_drop(&ctx->scope.ref);
 }
 
 int gort_ctx_err(const gort_ctx *ctx)
 {
+    check(ctx, "gort_ctx_err");
     return ctx ? err_of(ctx) : 0;
 }
 
@@ -161,8 +173,8 @@ static void cancel_locked(struct gort__m *m, gort_ctx *top, int err)
 
 void gort_ctx_cancel(gort_ctx *ctx, int err)
 {
-    if (!ctx)
-        gort__fatal("gort_ctx_cancel: NULL context");
+    GORT_NEED("gort_ctx_cancel", "context", ctx);
+    check(ctx, "gort_ctx_cancel");
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, lock_tree(), unlock_tree());
     cancel_locked(m, ctx, err == 0 ? -ECANCELED : err < 0 ? err : -err);
@@ -180,6 +192,7 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
 {
     if (!ctx)
         return NULL; /* never cancelled: as a case of a select, never ready */
+    check(ctx, "gort_ctx_done");
     struct gort__glist none = {0};
     struct gort__m *m = gort__enter();
     int err = err_of(ctx);
@@ -211,6 +224,7 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
 
 gort_ctx *gort_ctx_use(gort_ctx *ctx)
 {
+    check(ctx, "gort_ctx_use");
     struct gort__m *m = gort__enter();
     if (!m)
         return NULL; /* no run is on: nothing waits, and there is nobody to use it */

@@ -3,8 +3,9 @@
  * group.c - groups of goroutines that fail and end together.
  *
  * Why: a context, a wait group and a semaphore in the right order; nothing here knows how waiting
- * works. Waiting for the members ignores the caller's context: members that use what the caller
- * owns must have ended before it goes on.
+ * works. There is no gort_group_wait_until: members use what the caller owns, so it must not go on before they have ended,
+ * and -ETIMEDOUT or -ECANCELED could be the first error of a member as well. A parent with a deadline, or one that is
+ * cancelled, ends the waits of the members, and so the wait for them.
  * Threads: any.
  */
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 int gort_group_init(gort_group *group, gort_ctx *parent)
 {
+    GORT_NEED("gort_group_init", "group", group);
     *group = (gort_group){0};
     group->gort_priv_ctx = gort_ctx_new(parent ? parent : gort_ctx_current(), GORT_FOREVER);
     return group->gort_priv_ctx ? 0 : -ENOMEM;
@@ -23,6 +25,7 @@ int gort_group_init(gort_group *group, gort_ctx *parent)
 
 void gort_group_limit(gort_group *group, int n)
 {
+    GORT_NEED("gort_group_limit", "group", group);
     group->gort_priv_limited = n >= 1;
     if (n >= 1)
         gort_sem_init(&group->gort_priv_places, n);
@@ -30,6 +33,7 @@ void gort_group_limit(gort_group *group, int n)
 
 gort_ctx *gort_group_ctx(gort_group *group)
 {
+    GORT_NEED("gort_group_ctx", "group", group);
     return group->gort_priv_ctx;
 }
 
@@ -53,14 +57,15 @@ static void member(gort_group *group, int (*fn)(void *), void *arg)
 
 int gort_group_go(gort_group *group, int (*fn)(void *), void *arg)
 {
-    if (!fn)
-        gort__fatal("gort_group_go: NULL function");
+    GORT_NEED("gort_group_go", "group", group);
+    GORT_NEED("gort_group_go", "function", fn);
     if (!group->gort_priv_ctx)
-        gort__fatal("gort_group_go: without gort_group_init");
+        gort__fatal(
+            "gort_group_go: the group was not initialized by gort_group_init, or gort_group_wait has ended it");
     if (group->gort_priv_limited) {
         /* A cancelled group must not keep its starter waiting for a place. */
         gort_ctx *former = gort_ctx_use(group->gort_priv_ctx);
-        int err = gort_sem_acquire(&group->gort_priv_places);
+        int err = gort_sem_acquire_until(&group->gort_priv_places, GORT_FOREVER);
         gort_ctx_use(former);
         if (err)
             return err;
@@ -81,9 +86,11 @@ int gort_group_go(gort_group *group, int (*fn)(void *), void *arg)
 
 int gort_group_wait(gort_group *group)
 {
-    gort_ctx *former = gort_ctx_use(NULL);
+    GORT_NEED("gort_group_wait", "group", group);
+    if (!group->gort_priv_ctx)
+        gort__fatal(
+            "gort_group_wait: the group was not initialized by gort_group_init, or gort_group_wait has ended it");
     int err = gort_wg_wait(&group->gort_priv_members);
-    gort_ctx_use(former);
     if (err)
         return err;                                         /* a plain thread, and the run has ended */
     int first = gort__load(&group->gort_priv_err, ACQUIRE); /* pairs with member */

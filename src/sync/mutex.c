@@ -268,16 +268,19 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
 
 int gort_mutex_lock(gort_mutex *mu)
 {
+    GORT_NEED("gort_mutex_lock", "mutex", mu);
     return GORT_LIKELY(lock_fast(mu)) ? 0 : lock_slow(mu, GORT_FOREVER, true);
 }
 
 bool gort_mutex_trylock(gort_mutex *mu)
 {
+    GORT_NEED("gort_mutex_trylock", "mutex", mu);
     return lock_fast(mu);
 }
 
 int gort_mutex_lock_until(gort_mutex *mu, int64_t deadline)
 {
+    GORT_NEED("gort_mutex_lock", "mutex", mu);
     return GORT_LIKELY(lock_fast(mu)) ? 0 : lock_slow(mu, deadline, false);
 }
 
@@ -325,6 +328,7 @@ void gort__mutex_unlock(struct gort__m *m, gort_mutex *mu)
 
 void gort_priv_mutex_unlocked(gort_mutex *mu)
 {
+    GORT_NEED("gort_mutex_unlock", "mutex", mu);
     struct gort__m *m = gort__enter();
     unlock_slow(m, mu, "gort_mutex_unlock");
     if (m)
@@ -333,6 +337,7 @@ void gort_priv_mutex_unlocked(gort_mutex *mu)
 
 void gort_mutex_unlock(gort_mutex *mu)
 {
+    GORT_NEED("gort_mutex_unlock", "mutex", mu);
     if (GORT_UNLIKELY(!unlock_fast(mu)))
         gort_priv_mutex_unlocked(mu);
 }

@@ -53,12 +53,11 @@ static void run(struct gort__m *m, gort_once *once, void (*fn)(void *), void *ar
     finish(once);
 }
 
-int gort_once_do(gort_once *once, void (*fn)(void *), void *arg)
+static int do_once(gort_once *once, void (*fn)(void *), void *arg, int64_t deadline, bool stubborn)
 {
     if (GORT_LIKELY(gort__load(&once->gort_priv_state, ACQUIRE) == DONE)) /* pairs with finish */
         return 0;
-    if (!fn)
-        gort__fatal("gort_once_do: NULL function");
+    GORT_NEED("gort_once_do", "function", fn);
     struct gort__m *m = gort__enter();
     int err = 0;
     gort__object_lock(&once->gort_priv_lock);
@@ -70,11 +69,23 @@ int gort_once_do(gort_once *once, void (*fn)(void *), void *arg)
     if (once->gort_priv_state == RUNNING) {
         struct gort__waiter w = {0};
         err = gort__object_wait(&m, &once->gort_priv_lock, gort__object_queue(&once->gort_priv_waiters), &w,
-                                GORT_FOREVER, GORT_WAIT_ONCE, false, "gort_once_do");
+                                deadline, GORT_WAIT_ONCE, stubborn, "gort_once_do");
     } else {
         gort__object_unlock(&once->gort_priv_lock);
     }
     if (m)
         gort__leave(m);
     return err;
+}
+
+int gort_once_do(gort_once *once, void (*fn)(void *), void *arg)
+{
+    GORT_NEED("gort_once_do", "once", once);
+    return do_once(once, fn, arg, GORT_FOREVER, true);
+}
+
+int gort_once_do_until(gort_once *once, void (*fn)(void *), void *arg, int64_t deadline)
+{
+    GORT_NEED("gort_once_do", "once", once);
+    return do_once(once, fn, arg, deadline, false);
 }

@@ -52,9 +52,11 @@ static void worker(void *arg)
 
 int gort_pool_init(gort_pool *pool, int workers, size_t queue)
 {
+    GORT_NEED("gort_pool_init", "pool", pool);
+    *pool = (gort_pool){.gort_priv_jobs = NULL}; /* as one that is closed: what fails here is refused later */
     if (workers < 1)
         return -EINVAL;
-    *pool = (gort_pool){.gort_priv_jobs = gort_chan_new(sizeof(struct job), queue)};
+    pool->gort_priv_jobs = gort_chan_new(sizeof(struct job), queue);
     if (!pool->gort_priv_jobs)
         return -ENOMEM;
     for (int i = 0; i < workers; i++) {
@@ -69,24 +71,34 @@ int gort_pool_init(gort_pool *pool, int workers, size_t queue)
 
 int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64_t deadline)
 {
+    GORT_NEED("gort_pool_submit", "pool", pool);
+    GORT_NEED("gort_pool_submit", "function", fn);
     struct job job = {fn, arg};
-    if (!fn)
-        gort__fatal("gort_pool_submit: NULL function");
     gort_chan *jobs = pool->gort_priv_jobs;
     return jobs ? gort_chan_send_until(jobs, &job, deadline) : -EPIPE; /* closed */
 }
 
+/* As the plain waits for sync objects, it is not cut short by the context in use: a job that nobody looks after is run. */
 int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg)
 {
-    return gort_pool_submit_until(pool, fn, arg, GORT_FOREVER);
+    GORT_NEED("gort_pool_submit", "pool", pool);
+    GORT_NEED("gort_pool_submit", "function", fn);
+    int err = gort_pool_submit_until(pool, fn, arg, GORT_TRY);
+    if (err != -EAGAIN)
+        return err;
+    gort_ctx *former = gort_ctx_use(NULL);
+    err = gort_pool_submit_until(pool, fn, arg, GORT_FOREVER);
+    gort_ctx_use(former);
+    return err;
 }
 
 int gort_pool_close(gort_pool *pool)
 {
+    GORT_NEED("gort_pool_close", "pool", pool);
+    if (!pool->gort_priv_jobs)
+        return -EPIPE;
     gort_chan_close(pool->gort_priv_jobs);
-    gort_ctx *former = gort_ctx_use(NULL); /* the workers use the pool: they must have ended */
-    int err = gort_wg_wait(&pool->gort_priv_workers);
-    gort_ctx_use(former);
+    int err = gort_wg_wait(&pool->gort_priv_workers); /* they use the pool: no context cuts this short */
     if (!err) {
         gort_chan_unref(pool->gort_priv_jobs);
         pool->gort_priv_jobs = NULL;

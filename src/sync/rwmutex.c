@@ -69,8 +69,8 @@ static void give_back(gort_rwmutex *rw, uint16_t kind)
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, gort__object_lock(&rw->gort_priv_lock), gort__object_unlock(&rw->gort_priv_lock));
     if (kind == WRITER ? rw->gort_priv_holders != -1 : rw->gort_priv_holders <= 0)
-        gort__fatal(kind == WRITER ? "gort_rwmutex_unlock: no writer holds it"
-                                   : "gort_rwmutex_runlock: no reader holds it");
+        gort__fatal(kind == WRITER ? "gort_rwmutex_unlock: no writer holds the lock"
+                                   : "gort_rwmutex_runlock: no reader holds the lock");
     rw->gort_priv_holders = kind == WRITER ? 0 : rw->gort_priv_holders - 1;
     let_in(rw, &woken);
     gort__object_unlock(&rw->gort_priv_lock);
@@ -82,40 +82,48 @@ static void give_back(gort_rwmutex *rw, uint16_t kind)
 
 int gort_rwmutex_rlock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_rlock", "rwmutex", rw);
     return take(rw, READER, GORT_FOREVER, true);
 }
 
 bool gort_rwmutex_tryrlock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_tryrlock", "rwmutex", rw);
     return take(rw, READER, GORT_TRY, true) == 0;
 }
 
 int gort_rwmutex_rlock_until(gort_rwmutex *rw, int64_t deadline)
 {
+    GORT_NEED("gort_rwmutex_rlock", "rwmutex", rw);
     return take(rw, READER, deadline, false);
 }
 
 void gort_rwmutex_runlock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_runlock", "rwmutex", rw);
     give_back(rw, READER);
 }
 
 int gort_rwmutex_lock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_lock", "rwmutex", rw);
     return take(rw, WRITER, GORT_FOREVER, true);
 }
 
 bool gort_rwmutex_trylock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_trylock", "rwmutex", rw);
     return take(rw, WRITER, GORT_TRY, true) == 0;
 }
 
 int gort_rwmutex_lock_until(gort_rwmutex *rw, int64_t deadline)
 {
+    GORT_NEED("gort_rwmutex_lock", "rwmutex", rw);
     return take(rw, WRITER, deadline, false);
 }
 
 void gort_rwmutex_unlock(gort_rwmutex *rw)
 {
+    GORT_NEED("gort_rwmutex_unlock", "rwmutex", rw);
     give_back(rw, WRITER);
 }

@@ -83,6 +83,7 @@ static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort
         if (!c->ch)
             continue;
         gort__chan_check(c->ch, "gort_select");
+        GORT_NEED("gort_select", "value to send", c->send || c->op == GORT_RECV || !c->ch->elem);
         if (gort__chan_inviting(c->ch, c->op == GORT_SEND))
             s->order[inviting++] = (uint16_t)k;
     }
@@ -314,6 +315,7 @@ static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
 
 int gort_select(gort_case *cases, size_t n, int64_t deadline)
 {
+    GORT_NEED("gort_select", "cases", cases || !n);
     if (n > UINT16_MAX)
         return -EINVAL;
     if (n > ON_STACK)

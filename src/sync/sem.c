@@ -16,12 +16,13 @@
 
 void gort_sem_init(gort_sem *sem, int n)
 {
+    GORT_NEED("gort_sem_init", "semaphore", sem);
     if (n < 0)
-        gort__fatal("gort_sem_init: %d permits", n);
+        gort__fatal("gort_sem_init: the number of permits must not be negative, but is %d", n);
     *sem = (gort_sem){.gort_priv_permits = (uint32_t)n};
 }
 
-int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
+static int acquire(gort_sem *sem, int64_t deadline, bool stubborn)
 {
     struct gort__m *m = gort__enter();
     int err = 0;
@@ -32,7 +33,7 @@ int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
     } else {
         struct gort__waiter w = {0};
         err = gort__object_wait(&m, &sem->gort_priv_lock, gort__object_queue(&sem->gort_priv_waiters), &w,
-                                deadline, GORT_WAIT_SEM, false, "gort_sem_acquire");
+                                deadline, GORT_WAIT_SEM, stubborn, "gort_sem_acquire");
     }
     if (m)
         gort__leave(m);
@@ -41,18 +42,26 @@ int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
 
 int gort_sem_acquire(gort_sem *sem)
 {
-    return gort_sem_acquire_until(sem, GORT_FOREVER);
+    GORT_NEED("gort_sem_acquire", "semaphore", sem);
+    return acquire(sem, GORT_FOREVER, true);
+}
+
+int gort_sem_acquire_until(gort_sem *sem, int64_t deadline)
+{
+    GORT_NEED("gort_sem_acquire", "semaphore", sem);
+    return acquire(sem, deadline, false);
 }
 
 void gort_sem_release(gort_sem *sem)
 {
+    GORT_NEED("gort_sem_release", "semaphore", sem);
     struct gort__m *m;
     GORT_ENTER_LOCKED(m, gort__object_lock(&sem->gort_priv_lock), gort__object_unlock(&sem->gort_priv_lock));
     struct gort__waiter *w = gort__waitq_take(gort__object_queue(&sem->gort_priv_waiters));
     if (w)
         w->result = 0;
     else if (++sem->gort_priv_permits == 0)
-        gort__fatal("gort_sem_release: too many permits");
+        gort__fatal("gort_sem_release: more than 4294967295 permits");
     gort__object_unlock(&sem->gort_priv_lock);
     if (w)
         gort__ready(m, w->g);
@@ -62,18 +71,19 @@ void gort_sem_release(gort_sem *sem)
 
 void gort_barrier_init(gort_barrier *barrier, int n)
 {
+    GORT_NEED("gort_barrier_init", "barrier", barrier);
     if (n < 1)
-        gort__fatal("gort_barrier_init: for %d goroutines", n);
+        gort__fatal("gort_barrier_init: the number of goroutines must be at least 1, but is %d", n);
     *barrier = (gort_barrier){.gort_priv_n = (uint32_t)n};
 }
 
-int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
+static int await_others(gort_barrier *barrier, int64_t deadline, bool stubborn)
 {
     struct gort__glist woken = {0};
     struct gort__waitq *q = gort__object_queue(&barrier->gort_priv_waiters);
     struct gort__m *m = gort__enter();
     if (!barrier->gort_priv_n)
-        gort__fatal("gort_barrier_wait: without gort_barrier_init");
+        gort__fatal("gort_barrier_wait: the barrier was not initialized by gort_barrier_init");
     int result = 1;
     gort__object_lock(&barrier->gort_priv_lock);
     if (q->run != gort__load(&gort__sched.run, RELAXED)) { /* whoever had arrived in an ended run is gone */
@@ -84,7 +94,7 @@ int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
         struct gort__waiter w = {0};
         uint32_t round = barrier->gort_priv_round;
         barrier->gort_priv_arrived++;
-        result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER, false,
+        result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER, stubborn,
                                    "gort_barrier_wait");
         if (result < 0) { /* it leaves again, unless the last one came meanwhile and counted it */
             gort__object_lock(&barrier->gort_priv_lock);
@@ -113,5 +123,12 @@ int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
 
 int gort_barrier_wait(gort_barrier *barrier)
 {
-    return gort_barrier_wait_until(barrier, GORT_FOREVER);
+    GORT_NEED("gort_barrier_wait", "barrier", barrier);
+    return await_others(barrier, GORT_FOREVER, true);
+}
+
+int gort_barrier_wait_until(gort_barrier *barrier, int64_t deadline)
+{
+    GORT_NEED("gort_barrier_wait", "barrier", barrier);
+    return await_others(barrier, deadline, false);
 }

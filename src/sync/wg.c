@@ -62,22 +62,22 @@ static bool commit_unlock(struct gort__g *g, void *arg)
 }
 
 /* A wait with a deadline or under a context, or of a plain thread. Called with LOCK set. */
-static GORT_NOINLINE int wait_shared(gort_wg *wg, int64_t deadline, struct gort__m **m)
+static GORT_NOINLINE int wait_shared(gort_wg *wg, int64_t deadline, bool stubborn, struct gort__m **m)
 {
     struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
-    int err = gort__wait_refused(*m, deadline, false, "gort_wg_wait");
+    int err = gort__wait_refused(*m, deadline, stubborn, "gort_wg_wait");
     if (err || !*m) {
         unlock(wg);
         return err;
     }
-    struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, false};
+    struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, stubborn};
     struct gort__waiter w = {.g = (*m)->g, .shared = true};
     gort__or(&wg->gort_priv_state, WAITED, RELAXED);
     gort__waitq_push(q, &w);
     return gort__wait(m, &how, q, &w);
 }
 
-int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
+static GORT_ALWAYS_INLINE int wait_for_zero(gort_wg *wg, int64_t deadline, bool stubborn)
 {
     if (gort__load(&wg->gort_priv_state, ACQUIRE) ==
         0) /* pairs with wake_all: with LOCK set it is still in use */
@@ -86,8 +86,8 @@ int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
     int err = 0;
     if (COUNT(take_lock(wg)) == 0) {
         unlock(wg);
-    } else if (GORT_UNLIKELY(!m || gort__wait_shared(m->g, deadline, false))) {
-        err = wait_shared(wg, deadline, &m);
+    } else if (GORT_UNLIKELY(!m || gort__wait_shared(m->g, deadline, stubborn))) {
+        err = wait_shared(wg, deadline, stubborn, &m);
     } else {
         struct gort__waiter w;
         w.g = m->g;
@@ -103,7 +103,14 @@ int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
 
 int gort_wg_wait(gort_wg *wg)
 {
-    return gort_wg_wait_until(wg, GORT_FOREVER);
+    GORT_NEED("gort_wg_wait", "wait group", wg);
+    return wait_for_zero(wg, GORT_FOREVER, true);
+}
+
+int gort_wg_wait_until(gort_wg *wg, int64_t deadline)
+{
+    GORT_NEED("gort_wg_wait", "wait group", wg);
+    return wait_for_zero(wg, deadline, false);
 }
 
 /* The count went to zero with somebody in the queue. LOCK is ours. */
@@ -148,10 +155,9 @@ static inline int add(gort_wg *wg, int n, bool inside)
     }
 }
 
-void gort_wg_add(gort_wg *wg, int n)
+/* Somebody is to be woken, it seems. */
+static GORT_NOINLINE void add_inside(gort_wg *wg, int n)
 {
-    if (GORT_LIKELY(add(wg, n, false) == ADDED))
-        return;
     struct gort__m *m = gort__enter();
     int then = add(wg, n, true);
     /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who comes and finds a count
@@ -167,9 +173,18 @@ void gort_wg_add(gort_wg *wg, int n)
         gort__leave(m);
 }
 
+void gort_wg_add(gort_wg *wg, int n)
+{
+    GORT_NEED("gort_wg_add", "wait group", wg);
+    if (GORT_UNLIKELY(add(wg, n, false) != ADDED))
+        add_inside(wg, n);
+}
+
 void gort_wg_done(gort_wg *wg)
 {
-    gort_wg_add(wg, -1);
+    GORT_NEED("gort_wg_done", "wait group", wg);
+    if (GORT_UNLIKELY(add(wg, -1, false) != ADDED))
+        add_inside(wg, -1);
 }
 
 static void done(void *wg)
@@ -179,8 +194,8 @@ static void done(void *wg)
 
 int gort_wg_go(gort_wg *wg, void (*fn)(void *), void *arg)
 {
-    if (!fn)
-        gort__fatal("gort_wg_go: NULL function");
+    GORT_NEED("gort_wg_go", "wait group", wg);
+    GORT_NEED("gort_wg_go", "function", fn);
     struct gort__m *m = gort__enter();
     if (!m)
         return -ESRCH;

@@ -68,10 +68,17 @@ gort_ticker *gort_ticker_new(int64_t period)
     return t;
 }
 
+/* A freed ticker has no channel, as long as its memory is not used again. */
+static void check(const gort_ticker *t, const char *call)
+{
+    GORT_NEED(call, "ticker", t);
+    if (!t->ch)
+        gort__fatal("%s: use of a freed ticker", call);
+}
+
 gort_chan *gort_ticker_chan(gort_ticker *t)
 {
-    if (!t)
-        gort__fatal("gort_ticker_chan: NULL ticker");
+    check(t, "gort_ticker_chan");
     return t->ch;
 }
 
@@ -92,8 +99,7 @@ static void stop(gort_ticker *t)
 
 void gort_ticker_reset(gort_ticker *t, int64_t period)
 {
-    if (!t)
-        gort__fatal("gort_ticker_reset: NULL ticker");
+    check(t, "gort_ticker_reset");
     if (period <= 0)
         gort__fatal("gort_ticker_reset: the period must be greater than 0");
     stop(t);
@@ -115,8 +121,10 @@ void gort_ticker_free(gort_ticker *t)
 {
     if (!t)
         return;
+    check(t, "gort_ticker_free");
     stop(t);
     gort_chan_unref(t->ch);
+    t->ch = NULL;
     GORT_HOLD();
     gort__alloc_free(t, sizeof *t);
 }

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_double_parameter.c - a floating-point parameter is not passed in the registers that GORT_GO fills. */
+/*
+ * bad_double_parameter.c - a floating-point parameter is not passed in the registers that GORT_GO fills.
+ * Covers: include/gort/typed.h
+ *
+ * gcc: conversion from .GORT_GO_takes_only_pointers_and_integers
+ * clang: passing 'GORT_GO_takes_only_pointers_and_integers'
+ * c++: GORT_GO takes pointers and integers
+ */
 #include <gort.h>
 
 #ifdef GOOD

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_none.c - an argument for a function without any. */
+/*
+ * bad_none.c - an argument for a function without any.
+ * Covers: include/gort/typed.h
+ *
+ * gcc: too many arguments to function .GORT_GO_function.
+ * clang: too many arguments to function call, expected 0, have 1
+ * c++: GORT_GO: the number of arguments
+ */
 #include <gort.h>
 
 static void f(void) {}

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_seven.c - more than six arguments. */
+/*
+ * bad_seven.c - more than six arguments.
+ * Covers: include/gort/typed.h
+ *
+ * gcc: GORT_GO takes up to six arguments
+ * clang: GORT_GO takes up to six arguments
+ * c++: GORT_GO takes up to six arguments
+ */
 #include <gort.h>
 
 static void f(int a, int b, int c, int d, int e, int g

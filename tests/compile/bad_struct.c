@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_struct.c - a struct by value. */
+/*
+ * bad_struct.c - a struct by value.
+ * Covers: include/gort/typed.h
+ *
+ * gcc: incompatible type for argument 1 of .GORT_GO_function.
+ * clang: GORT_GO_
+ * c++: GORT_GO takes pointers and integers
+ */
 #include <gort.h>
 
 struct s {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* good_arguments.c - what GORT_GO takes: nothing to six pointers and integers of any kind. */
+/*
+ * good_arguments.c - what GORT_GO takes: nothing to six pointers and integers of any kind.
+ * Covers: include/gort/typed.h
+ */
 #include <gort.h>
 
 struct job {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* good_callback.c - a function pointer is a pointer, also for GORT_GO. */
+/*
+ * good_callback.c - a function pointer is a pointer, also for GORT_GO.
+ * Covers: include/gort/typed.h
+ */
 #include <gort.h>
 
 static void call(void (*fn)(int), int n)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* strict_headers.c - every macro and inline function of the headers, for programs that ask for many warnings. */
+/*
+ * strict_headers.c - every macro and inline function of the headers, for programs that ask for many warnings.
+ * Covers: include/gort.h include/gort/
+ */
 #include <gort.h>
 #include <gort/short.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* strict_typed_pointers.c - typed channels whose elements are pointers: the address of one is all that they want. */
+/*
+ * strict_typed_pointers.c - typed channels whose elements are pointers: the address of one is all that they want.
+ * Covers: include/gort/typed.h
+ */
 #include <gort.h>
 
 struct job {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* whole_chan.c - a program with small elements, seen together with the library, as -flto does. */
+/*
+ * whole_chan.c - a program with small elements, seen together with the library, as -flto does.
+ * Covers: src/sync/chan.c
+ */
 #include "../../src/sync/chan.c"
 
 #include <gort.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.c - broken contracts end the program with one clear line that names the goroutine, and the dump. */
+/*
+ * calls.c - broken contracts end the program with one clear line that names the goroutine, and the dump.
+ * Covers: src/base/fatal.c src/sched/spawn.c src/sched/self.c src/sched/exit.c src/sched/run.c src/sched/block.c
+ * Covers: src/sched/tight.c src/sync/wg.c
+ */
 #include <gort.h>
 
 #include <pthread.h>
@@ -194,7 +198,8 @@ static int too_many_threads(void *unused)
         gort_yield();
 }
 
-TEST(too_many_threads_is_said, .crash = "^gort: fatal: .*more than 20 threads")
+TEST(too_many_threads_is_said, .env = "GORT_DEBUG=threads=fatal",
+     .crash = "^gort: fatal: .*more than 20 threads")
 {
     gort_run_with(&(gort_config){.max_threads = 20}, too_many_threads, NULL);
 }
@@ -215,7 +220,8 @@ static int too_many_blocked(void *unused)
         gort_yield();
 }
 
-TEST(too_many_blocked_threads_are_said, .crash = "^gort: fatal: .*more than 20 threads")
+TEST(too_many_blocked_threads_are_said, .env = "GORT_DEBUG=threads=fatal",
+     .crash = "^gort: fatal: .*more than 20 threads")
 {
     gort_run_with(&(gort_config){.max_threads = 20}, too_many_blocked, NULL);
 }

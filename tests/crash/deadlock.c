@@ -2,6 +2,7 @@
 /*
  * deadlock.c - when all goroutines sleep and nothing can wake them, the program says so and who waits for what;
  * and it never says so when something still can.
+ * Covers: src/sched/keeper.c
  */
 #include <gort.h>
 
@@ -41,9 +42,9 @@ TEST_GO(
     all_are_listed, .procs = "1,2,4",
     .crash = DEADLOCK
     "^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?$\n"
-    "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
-    "^goroutine [0-9]+ \\(second\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
-    "^goroutine [0-9]+ \\[waiting: wait group, locked to thread\\] created by goroutine 1(, stack [0-9]+K of 256K)?$\n"
+    "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 \\(deadlock\\+0x[0-9a-f]+\\)$\n"
+    "^goroutine [0-9]+ \\(second\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 .*$\n"
+    "^goroutine [0-9]+ \\[waiting: wait group, locked to thread\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never_locked\\+0x0 .*$\n"
     "^gort: 4 goroutines")
 {
     gort_wg_add(&never, 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* dump.c - the list of goroutines: on SIGQUIT, from any thread, and in the middle of a storm. */
+/*
+ * dump.c - the list of goroutines: on SIGQUIT, from any thread, and in the middle of a storm.
+ * Covers: src/sched/dump.c
+ */
 #include <gort.h>
 
 #include <fcntl.h>
@@ -35,7 +38,7 @@ static void populate(void)
 
 /* They may not have come as far as waiting; and main's blocking call may have been noticed already. */
 #define SLEEPER                                                                                              \
-    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|preempted|running, thread [0-9]+)\\] created by goroutine 1(, stack [0-9]+K of 256K)?\\n"
+    "goroutine [0-9]+ \\(sleeper\\) \\[(waiting: wait group|runnable|preempted|running, thread [0-9]+)\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 [^\\n]*\\n"
 
 TEST_GO(
     sigquit_lists_all_and_exits_2, .procs = "1,4",
@@ -71,7 +74,8 @@ TEST_GO(preempted_is_not_locked, .env = "GORT_MAXPROCS=1", .expect = "\\(hog\\) 
     atomic_store(&stop, true);
 }
 
-TEST_GO(sigquit_in_malloc, .env = "GORT_MAXPROCS=4", .crash = "SIGQUIT\n^goroutine 1 \\(main\\)", .status = 2)
+TEST_GO(sigquit_in_malloc, .env = "GORT_MAXPROCS=4", .crash = "SIGQUIT\n^goroutine 1 \\(main\\)", .status = 2,
+        .native = TEST_FORKS)
 {
     pid_t me = getpid();
     for (int i = 0;; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* env.c - bad values in the environment are said once in a process and ignored. */
+/*
+ * env.c - bad values in the environment are said once in a process and ignored.
+ * Covers: src/sched/conf.c
+ */
 #include <gort.h>
 
 #include <fcntl.h>

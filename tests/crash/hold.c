@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hold.c - what a goroutine must not do with its thread, and deadlocks around calls that block. */
+/*
+ * hold.c - what a goroutine must not do with its thread, and deadlocks around calls that block.
+ * Covers: src/sched/preempt.c src/sched/entry.c src/sched/keeper.c
+ */
 #include <gort.h>
 
 #include <pthread.h>
@@ -24,7 +27,7 @@ static void end_thread(void *unused)
 TEST_GO(pthread_exit, .procs = "1,2", .crash = "^gort: fatal: a goroutine ended its thread .*: use gort_exit")
 {
     if (test_under_sanitizer())
-        SKIP("the sanitizers have a pthread_exit of their own, which checks the stack it is called on");
+        SKIP("only without sanitizers: their pthread_exit checks the stack it is called on");
     gort_wg_add(&never, 1);
     CHECK_EQ(gort_go(end_thread, NULL), 0);
     gort_wg_wait(&never);

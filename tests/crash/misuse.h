@@ -5,6 +5,7 @@
 
 #include <gort.h>
 
+#include "base/compiler.h" /* GORT_ASAN */
 #include "test.h"
 
 static int (*chosen)(void);
@@ -26,6 +27,12 @@ static int run_chosen(void *unused)
     return gort_wg_wait(&never);
 }
 
+/* Only then does a duration taken for a deadline lie more than a minute before the start of the run. */
+static __attribute__((unused)) void await_uptime(void)
+{
+    gort_sleep_until(70 * GORT_SEC);
+}
+
 #define WHO "\\[goroutine [0-9]+ \\(culprit\\)\\]$\ngoroutine 1 \\(main\\)"
 
 /* MISUSE(name, message) { the call }: dies with the message, the goroutine and the dump. */
@@ -37,5 +44,19 @@ static int run_chosen(void *unused)
         gort_run(run_chosen, NULL);                                                                          \
     }                                                                                                        \
     static int misuse_##case_name(void)
+
+/* FREED(name, message) { the call }: the use of what was freed. */
+#if GORT_ASAN /* it comes first, and tells where */
+#define FREED(case_name, line)                                                                               \
+    static int misuse_##case_name(void);                                                                     \
+    TEST(case_name, .crash = "ERROR: AddressSanitizer: use-after-poison", .status = 1)                       \
+    {                                                                                                        \
+        chosen = misuse_##case_name;                                                                         \
+        gort_run(run_chosen, NULL);                                                                          \
+    }                                                                                                        \
+    static int misuse_##case_name(void)
+#else
+#define FREED(case_name, line) MISUSE(case_name, line)
+#endif
 
 #endif

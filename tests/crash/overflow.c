@@ -2,6 +2,7 @@
 /*
  * overflow.c - a stack that is used up ends the program with a report that says who, where and what to change; other faults
  * are none of our business.
+ * Covers: src/sched/overflow.c src/os/linux/fault.c src/os/linux/symbol.c src/mem/stack.c
  */
 #include <gort.h>
 
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -73,7 +75,7 @@ static void wait_for_ever(void)
 
 TEST_GO(in_a_goroutine, .procs = "1,2",
         .crash = "^gort: fatal: stack overflow in goroutine [0-9]+ \\(digger\\)$\n"
-                 "^it used up its stack: 256 KiB, 16 of them a guard$\n" ADVICE(
+                 "^it used up its stack: 256 KiB, of which 16 are the guard$\n" ADVICE(
                      "512") "\n" TRACE "\n" POINTERS "\n"
                             "^    \\.\\.\\. and [0-9]+ more times$\n"
                             "^    #[0-9]+ 0x[0-9a-f]+ go_too_deep\\+")
@@ -109,7 +111,7 @@ TEST_GO(in_an_announced_call,
 TEST_GO(
     in_main,
     .crash =
-        "stack overflow in goroutine 1 \\(main\\)$\n^it used up its stack: 8192 KiB, 64 of them a guard$\n"
+        "stack overflow in goroutine 1 \\(main\\)$\n^it used up its stack: 8192 KiB, of which 64 are the guard$\n"
         "^what to change: run the deep part in a goroutine\n" TRACE)
 {
     no_core();
@@ -124,8 +126,9 @@ TEST_GO(in_a_big_one,
     wait_for_ever();
 }
 
-TEST_GO(in_the_smallest, .env = "GORT_STACK=16K",
-        .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 64 KiB, 4 of them a guard$")
+TEST_GO(
+    in_the_smallest, .env = "GORT_STACK=64K",
+    .crash = "stack overflow in goroutine [0-9]+$\n^it used up its stack: 64 KiB, of which 4 are the guard$")
 {
     no_core();
     gort_go(go_too_deep, NULL);
@@ -173,8 +176,9 @@ static void large_frames(void *unused)
 
 /* Larger than the guard. Without -fstack-clash-protection a frame may go past it; here it is the lowest slot that does. */
 TEST_GO(frames_larger_than_the_guard,
-        .crash = "stack overflow in goroutine [0-9]+$\n"
-                 "^(it used up its stack|one frame went past the guard of its stack): 256 KiB")
+        .crash =
+            "stack overflow in goroutine [0-9]+$\n"
+            "^(it used up its stack|the frame of one function went past the guard of its stack): 256 KiB")
 {
     no_core();
     gort_go(large_frames, NULL);
@@ -225,9 +229,9 @@ static void write_over_the_end(void *unused)
     gort_wg_wait(&never);
 }
 
-#define CANARY                                                                                                 \
-    "^gort: stacks from here on have no guard but a canary\nstack overflow in goroutine [0-9]+ \\(digger\\)\n" \
-    "it ran over the end of its stack\nfatal: memory of another goroutine may be overwritten"
+#define CANARY                                                                                               \
+    "^gort: new stacks have a canary instead of a guard\nstack overflow in goroutine [0-9]+ \\(digger\\)\n"  \
+    "it wrote past the end of its stack\nfatal: this overflow may have overwritten the memory of another"
 TEST_GO(a_canary_notices, .procs = "1,2", .env = "GORT_DEBUG=canary=1", .crash = CANARY)
 {
     gort_go_with(&(gort_attr){.name = "digger"}, write_over_the_end, NULL);
@@ -243,7 +247,7 @@ static void handler_too_deep(int signo)
 }
 
 TEST_GO(in_a_signal_handler,
-        .crash = "stack overflow in a signal handler of thread [0-9]+, on behalf of goroutine 1 \\(main\\)$\n"
+        .crash = "stack overflow in a signal handler of thread [0-9]+, which ran goroutine 1 \\(main\\)$\n"
                  "^stack pointer 0x\n" TRACE)
 {
     no_core();
@@ -267,10 +271,165 @@ static void block_in_a_goroutine(void *unused)
 TEST_GO(
     in_a_blocking_call,
     .crash =
-        "stack overflow in (the own stack of thread [0-9]+, on behalf of )?goroutine [0-9]+ \\(digger\\)$\n" TRACE)
+        "stack overflow in (the own stack of thread [0-9]+, which ran )?goroutine [0-9]+ \\(digger\\)$\n" TRACE)
 {
     no_core();
     gort_go_with(&(gort_attr){.name = "digger"}, block_in_a_goroutine, NULL);
+    wait_for_ever();
+}
+
+/* --- stacks that are not ours ------------------------------------------------------------------------------------ */
+
+static ucontext_t caller, elsewhere;
+static char *their_stack; /* its lowest page is the guard */
+#define THEIR_SIZE (128 * KIB)
+
+/* Runs fn on a stack of the program's that lies above the caller's own (mapped before the run) or below. */
+static void call_elsewhere(void (*fn)(void))
+{
+    CHECK_EQ(getcontext(&elsewhere), 0);
+    elsewhere.uc_stack.ss_sp = their_stack;
+    elsewhere.uc_stack.ss_size = THEIR_SIZE;
+    elsewhere.uc_link = &caller;
+    makecontext(&elsewhere, fn, 0);
+    CHECK_EQ(swapcontext(&caller, &elsewhere), 0);
+}
+
+static void map_theirs(void)
+{
+    their_stack = mmap(NULL, THEIR_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(their_stack != MAP_FAILED);
+    CHECK_EQ(mprotect(their_stack, 16 * KIB, PROT_NONE), 0);
+}
+
+static void recurse_there(void)
+{
+    recurse(0);
+}
+
+/* The program's own handler gets the fault, and nothing is said about goroutines. */
+static void on_their_fault(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)context;
+    const char *at = info->si_addr;
+    bool theirs = at >= their_stack && at < their_stack + 16 * KIB;
+    test_log(theirs ? "their guard" : "another fault");
+    _exit(theirs ? 3 : 4);
+}
+
+static void catch_their_fault(void)
+{
+    struct sigaction action = {.sa_sigaction = on_their_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    map_theirs();
+}
+
+static void dig_elsewhere(void *unused)
+{
+    (void)unused;
+    call_elsewhere(recurse_there);
+}
+
+static int main_digs_elsewhere(void *unused)
+{
+    (void)unused;
+    gort_go(dig_elsewhere, NULL);
+    wait_for_ever();
+    return 0;
+}
+
+#define THEIRS .status = 3, .crash = "^their guard$\n\\A(?![\\s\\S]*stack overflow)"
+TEST(on_a_stack_of_the_program, .procs = "1,2", THEIRS)
+{
+    catch_their_fault();
+    gort_run(main_digs_elsewhere, NULL);
+}
+
+TEST_GO(on_a_stack_of_the_program_below, .signal = SIGSEGV, .crash = "^goes on$")
+{
+    no_core();
+    gort_yield();
+    map_theirs(); /* the kernel maps downwards: below the stacks */
+    test_log("goes on");
+    gort_go(dig_elsewhere, NULL);
+    wait_for_ever();
+}
+
+/* The thread's own stack is not in use then. */
+static void recurse_announced(void)
+{
+    gort_block_enter();
+    gort_dump(-1);
+    gort_sleep(GORT_US); /* surfaces */
+    recurse(0);
+}
+
+static void dig_announced(void *unused)
+{
+    (void)unused;
+    call_elsewhere(recurse_announced);
+}
+
+static int main_digs_announced(void *unused)
+{
+    (void)unused;
+    gort_go(dig_announced, NULL);
+    wait_for_ever();
+    return 0;
+}
+
+TEST(on_a_stack_of_the_program_in_a_call, .procs = "1,2", THEIRS)
+{
+    catch_their_fault();
+    gort_run(main_digs_announced, NULL);
+}
+
+static intptr_t dig_in_block(void *unused)
+{
+    dig_elsewhere(unused);
+    return 0;
+}
+
+static int main_digs_in_block(void *unused)
+{
+    gort_block(dig_in_block, unused);
+    return 0;
+}
+
+TEST(on_a_stack_of_the_program_in_gort_block, .procs = "1,2", THEIRS)
+{
+    catch_their_fault();
+    gort_run(main_digs_in_block, NULL);
+}
+
+/* A wild pointer into a guard of ours, from a stack that lies below. */
+static char *guard_of_caller;
+static void write_to_a_guard(void)
+{
+    *(volatile char *)guard_of_caller = 1;
+}
+
+static void stray_from_elsewhere(void *unused)
+{
+    (void)unused;
+    call_elsewhere(write_to_a_guard);
+}
+
+static void find_guard(void *unused)
+{
+    (void)unused;
+    guard_of_caller = (char *)(uintptr_t)my_stack();
+}
+
+TEST_GO(a_stray_pointer_from_a_stack_of_the_program, .signal = SIGSEGV, .crash = "^goes on$")
+{
+    no_core();
+    gort_go(find_guard, NULL);
+    while (gort_count() > 1)
+        gort_yield();
+    map_theirs();
+    test_log("goes on");
+    gort_go_with(&(gort_attr){.stack_size = 8 * MIB}, stray_from_elsewhere, NULL);
     wait_for_ever();
 }
 

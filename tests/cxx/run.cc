@@ -2,6 +2,7 @@
 //
 // run.cc - gort from C++: the headers compile, a run works, lambdas without captures are functions.
 // (That each header compiles alone and without a warning is the build target header_check.)
+// Covers: include/gort.h include/gort/run.h include/gort/version.h
 #include <gort.h>
 
 #include <atomic>

@@ -2,6 +2,7 @@
 /*
  * advice.c - memory that cannot be given back, as locked memory of old kernels: it is kept, and used again.
  * Build: faults
+ * Covers: src/os/linux/vm.c src/mem/stack.c
  */
 #include <gort.h>
 

@@ -2,6 +2,8 @@
 /*
  * calls.c - goroutines, and everything by which they wait for one another and for the time, when the kernel refuses.
  * Build: faults
+ * Covers: src/sched/spawn.c src/sched/extra.c src/sched/key.c src/sched/block.c src/sched/timer.c src/sync/chan.c
+ * Covers: src/sync/ctx.c src/sync/group.c src/sync/pool.c src/time/timer.c src/time/ticker.c
  *
  * trial.h tells what must hold.
  */
@@ -31,7 +33,7 @@ FAULTS(go)
     return err ? err : gort_wg_wait(&wg);
 }
 
-TEST(a_run_and_go, .procs = "1,2", .timeout = 120)
+TEST(a_run_and_go, .procs = "1,2", .native = TRIALS_FORK)
 {
     try_all("a_run_and_go", go, 60, true);
 }
@@ -339,6 +341,7 @@ static void share(void *unused)
         gort_sem_release(&shared.sem);
     }
     gort_once_do(&shared.once, nothing, NULL);
+    CHECK_EQ(gort_once_do_until(&shared.once, nothing, NULL, GORT_TRY), 0);
 }
 
 FAULTS(locks)

@@ -2,6 +2,8 @@
 /*
  * fds.c - sockets, pipes, files, children, signals and names, when the kernel refuses.
  * Build: faults
+ * Covers: src/io/fd.c src/io/rw.c src/io/file.c src/io/ready.c src/io/process.c src/io/signal.c src/io/dns.c
+ * Covers: src/io/dial.c src/io/listen.c
  *
  * trial.h tells what must hold.
  */

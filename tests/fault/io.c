@@ -2,6 +2,7 @@
 /*
  * io.c - what fds.c leaves out of reading and writing: timed calls, vectors, messages with fds, buffers.
  * Build: faults
+ * Covers: src/io/rw.c src/io/file.c src/io/buf.c
  *
  * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is as if it had
  * not been made before.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memory.c - no memory: gort_go says so, what runs goes on, and once some have ended it works again.
+ * Covers: src/sched/spawn.c src/sched/run.c src/mem/stack.c
  *
  * The address space is limited for real; the sanitizers could not live with that.
  */
@@ -22,7 +23,7 @@ static gort_wg gate;
 static void limit_space(size_t more)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("the address space cannot be limited here");
+        SKIP("only natively, without sanitizers: the tools need more address space than the limit leaves");
     long pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
     CHECK(f);

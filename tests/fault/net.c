@@ -2,6 +2,7 @@
 /*
  * net.c - what fds.c leaves out of sockets and children: options, addresses, gort_go_when, children that are killed.
  * Build: faults
+ * Covers: src/io/listen.c src/io/dial.c src/io/addr.c src/io/when.c src/io/process.c
  *
  * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is as if it had
  * not been made before.

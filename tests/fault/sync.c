@@ -2,6 +2,8 @@
 /*
  * sync.c - what calls.c leaves out of goroutines, locks, channels, contexts and pools: their timed and typed forms.
  * Build: faults
+ * Covers: src/sync/chan.c src/sync/select.c src/sync/rwmutex.c src/sync/cond.c src/sync/sem.c src/sync/pool.c
+ * Covers: src/sync/ctx.c src/time/sleep.c src/sched/self.c
  *
  * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is as if it had
  * not been made before.
@@ -45,7 +47,7 @@ FAULTS(go_typed)
     return err;
 }
 
-TEST(a_run_with, .procs = "1,2", .timeout = 120)
+TEST(a_run_with, .procs = "1,2", .native = TRIALS_FORK)
 {
     static const gort_config config = {.signal = SIGUSR2, .stack_size = 1 << 20, .max_threads = 100};
     trial.config = &config;

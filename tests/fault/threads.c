@@ -2,6 +2,7 @@
 /*
  * threads.c - thread creation is refused (EAGAIN): one warning, the threads there are go on, and new ones come
  * when they may.
+ * Covers: src/sched/keeper.c src/sched/tight.c
  *
  * The program's own pthread_create stands before libc's and refuses on demand; the sanitizers need theirs.
  */
@@ -52,7 +53,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
 static void start_refusing(int after)
 {
     if (!CAN_REFUSE)
-        SKIP("the sanitizer needs its own pthread_create");
+        SKIP("only without ThreadSanitizer: it needs its own pthread_create");
     atomic_store(&allowed, after);
 }
 
@@ -168,7 +169,7 @@ static const char *what_was_said(int file)
 {
     ssize_t n = pread(file, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    return strstr(text, "no new thread");
+    return strstr(text, "cannot create a thread");
 }
 
 /* Who is to create the threads may get no CPU until much work is done. */
@@ -191,7 +192,7 @@ TEST(it_is_said_once, .env = "GORT_MAXPROCS=4")
     CHECK_EQ(got, 10000);
     const char *line = what_was_said(file);
     CHECK_MSG(line, "standard error: %s", text);
-    CHECK(!strstr(line + 1, "no new thread"));
+    CHECK(!strstr(line + 1, "cannot create a thread"));
 }
 
 /*
@@ -227,7 +228,7 @@ static int all_wait_tied(void *tied_to_the_end)
 TEST(one_thread_for_tied_goroutines, .procs = "1,2", .fuzz = true)
 {
     if (!CAN_REFUSE || test_under_emulator() || test_under_valgrind())
-        SKIP("cannot count threads here");
+        SKIP("only natively, without sanitizers: the tools have threads of their own");
     atomic_store(&at_once, 2);
     CHECK_EQ(gort_run(all_wait_tied, NULL), 0);
     CHECK_EQ(gort_run(all_wait_tied, &ends), 0);
@@ -247,9 +248,9 @@ static int limited_child(void)
 TEST(the_kernel_refuses, .env = "GORT_MAXPROCS=8")
 {
     if (getuid() != 0)
-        SKIP("only root can become nobody");
+        SKIP("needs root, to become nobody: the limit of threads is each user's");
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("too few threads for this");
+        SKIP("only natively, without sanitizers: the tools need threads too");
     pid_t child = fork();
     CHECK_GE(child, 0);
     if (child == 0)
@@ -257,6 +258,6 @@ TEST(the_kernel_refuses, .env = "GORT_MAXPROCS=8")
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        SKIP("cannot become nobody here");
+        SKIP("needs a root that may become nobody (setuid was refused)");
     CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", status);
 }

@@ -2,6 +2,7 @@
 /*
  * tied.c - goroutines that are tied to their threads, while there is no new thread for anybody else.
  * Build: faults
+ * Covers: src/sched/owner.c src/sched/tight.c
  *
  * A tied goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there to pick it, and
  * none can be made, for want of memory or because the kernel refuses threads, its own M is still there: it must not

@@ -3,6 +3,7 @@
  * timers.c - timers that were promised come, also when the heaps of timers are full and there is no memory for more.
  *
  * Build: faults
+ * Covers: src/sched/timer.c src/time/timer.c src/time/ticker.c
  */
 #include <gort.h>
 

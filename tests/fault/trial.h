@@ -25,7 +25,7 @@
 #include "test.h"
 
 #define NOT_FIRED 10
-#define CHILD_MAX 30               /* seconds, times TEST_TIMEOUT_SCALE */
+#define CHILD_MAX 30               /* seconds, as test_seconds() counts them */
 #define LONG      test_seconds(20) /* a deadline that is not reached: it is there to need an alarm */
 
 /* --- the harness ------------------------------------------------------------------------------ */
@@ -106,9 +106,8 @@ static bool alone(void *unused)
 
 static void set_alarm(void)
 {
-    const char *scale = getenv("TEST_TIMEOUT_SCALE");
     signal(SIGALRM, on_alarm);
-    alarm((unsigned)(CHILD_MAX * (scale ? atof(scale) : 1)));
+    alarm((unsigned)(test_seconds(CHILD_MAX) / GORT_SEC));
 }
 
 static int child(void)
@@ -161,10 +160,13 @@ static void try_all(const char *name, op_fn *op, long most, bool from_start)
     CHECK_GT(tried, 0);
 }
 
+/* For .native: the process that forks the trials has one thread, but a trial may spawn. */
+#define TRIALS_FORK "trials are forked, and some of them spawn: such a child can hang in qemu-user"
+
 /* For operations that go on with the same calls for as long as they take, `most` is enough. */
 #define FAULTS_UP_TO(most, name)                                                                             \
     static int name(void);                                                                                   \
-    TEST(name, .procs = "1,2", .timeout = 120)                                                               \
+    TEST(name, .procs = "1,2", .native = TRIALS_FORK)                                                        \
     {                                                                                                        \
         try_all(#name, name, most, false);                                                                   \
     }                                                                                                        \
@@ -318,7 +320,7 @@ static void try_leaks(const struct leak_op *ops, size_t count)
 
 /* The case for all of them: {name, operation, rounds}, ... */
 #define NOTHING_LEAKS(...)                                                                                   \
-    TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .timeout = 120)                                            \
+    TEST(nothing_leaks, .env = "GORT_MAXPROCS=1", .native = TRIALS_FORK)                                     \
     {                                                                                                        \
         static const struct leak_op ops[] = {__VA_ARGS__};                                                   \
         try_leaks(ops, sizeof ops / sizeof *ops);                                                            \

@@ -2,6 +2,7 @@
 /*
  * cgroup.c - the files that limit the CPUs, in a made-up machine: which groups, which mounts, which limits, separated by
  * a byte 1. However they read, there is at least one CPU and no more than the affinity allows.
+ * Covers: src/os/linux/cgroup.c src/os/linux/cpus.c
  */
 #include <errno.h>
 #include <fcntl.h>

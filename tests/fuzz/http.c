@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * http.c - the HTTP example, with the input as what a client sends. It must answer or hang up; no answer but those it knows.
+ * Covers: examples/18-http-server.c
  *
  * No run is on: everything is in the socket already, so nothing ever waits.
  */
@@ -12,6 +13,21 @@ int http_main(int argc, char **argv);
 #include <unistd.h>
 
 #include "fuzz.h"
+
+/* The head of the first request, or what there is of it, has a byte that no head may have: that must not be answered as if it had not. */
+static bool head_is_bad(const uint8_t *data, size_t size)
+{
+    for (size_t i = 0, line = 0; i < size; i++) {
+        if (data[i] == '\n') {
+            if (i && (i == line || (i == line + 1 && data[line] == '\r')))
+                return false;
+            line = i + 1;
+        } else if ((data[i] < ' ' && data[i] != '\t' && data[i] != '\r') || data[i] == 127) {
+            return true;
+        }
+    }
+    return false;
+}
 
 FUZZ("http")
 {
@@ -33,5 +49,8 @@ FUZZ("http")
     close(ends[0]);
     CHECK(n == 0 || strncmp(answers, "HTTP/1.1 ", 9) == 0);
     CHECK_EQ(strlen(answers), n);
+    CHECK(!head_is_bad(data, size) || n == 0 || strncmp(answers, "HTTP/1.1 400 ", 13) == 0);
+    const char *refused = strstr(answers, "HTTP/1.1 400 "); /* is the last answer */
+    CHECK(!refused || !strstr(refused + 1, "HTTP/1.1 "));
     return 0;
 }

@@ -77,6 +77,8 @@ static void list_cases(void)
         list_text("crash", o->crash);
         list_number("signal", o->signal);
         list_number("status", o->status);
+        list_number("soak", o->soak);
+        list_text("native", o->native);
         putchar('\n');
     }
 }
@@ -316,8 +318,10 @@ long test_scaled(long n, long least)
 
 int64_t test_seconds(int n)
 {
-    const char *scale = getenv("TEST_TIMEOUT_SCALE");
-    return (int64_t)(n * (scale ? strtod(scale, NULL) : 1) * 1e9);
+    const char *scale = getenv("TEST_TIMEOUT_SCALE"), *limit = getenv("TEST_LIMIT");
+    double seconds = n * (scale ? strtod(scale, NULL) : 1),
+           most = limit ? strtod(limit, NULL) * 5 / 6 : seconds;
+    return (int64_t)((seconds < most ? seconds : most) * 1e9);
 }
 
 bool test_eventually(bool (*fn)(void *), void *arg, int seconds)

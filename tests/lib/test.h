@@ -3,7 +3,7 @@
  * test.h - the test kit: a program is a subject, a TEST is a case, a case is a process.
  *
  *     TEST(adds_up) { CHECK_EQ(1 + 1, 2); }
- *     TEST(steals, .procs = "1,2,4,64", .fuzz = true, .timeout = 120) { ... }
+ *     TEST(steals, .procs = "1,2,4,64", .fuzz = true) { ... }
  *     TEST(null_function, .crash = "fatal: .*NULL function") { gort_run(NULL, NULL); }
  *     TEST_GO(yields) { gort_yield(); }             // the body is the main goroutine of a run
  *
@@ -24,9 +24,14 @@
 extern "C" {
 #endif
 
-/* All zero is a plain case: one run, 60 seconds, must exit with 0. C++ wants the fields in this order. */
+/*
+ * All zero is a plain case: one run, 60 seconds, must exit with 0. C++ wants the fields in this order.
+ *
+ * No case has longer than 60 seconds, or 180 under an emulator or valgrind, to pass or to be called hung.
+ * Only TEST_TIMEOUT_SCALE raises that. A case that needs longer is too big: make it smaller.
+ */
 struct test_options {
-    int timeout;        /* Seconds; 0 means 60. tools/test multiplies it where programs run slower. */
+    int timeout; /* Seconds, fewer than 60, to notice a hang earlier. Longer where programs run slower. */
     const char *procs;  /* One run for each of these values of GORT_MAXPROCS. */
     bool fuzz;          /* One run more with GORT_DEBUG=schedfuzz=SEED. */
     bool serial;        /* Nothing else runs beside it: for cases that measure time. */
@@ -35,7 +40,16 @@ struct test_options {
     const char *crash; /* The same, and the process must die: by SIGABRT unless the next two say otherwise. */
     int signal;        /* With .crash: the signal that ends it. */
     int status;        /* With .crash: the exit status that ends it. */
+    bool soak;         /* It runs for SOAK_SECONDS, and has that much longer. */
+    const char *native; /* Not under an emulator, for this reason; see TEST_FORKS. */
 };
+
+/*
+ * For .native of a case that forks or spawns while the program has several threads. qemu-user has locks of its own
+ * that another thread may hold at that moment. In the child nobody unlocks them, and it hangs before it execs.
+ * A vfork is a fork there, so that posix_spawn and gort_spawn are no better.
+ */
+#define TEST_FORKS "a forked child of a program with threads can hang in qemu-user"
 
 struct test_case {
     const char *name, *file;
@@ -95,7 +109,10 @@ void test_add(struct test_case *, const char *name, const char *file, int line, 
 #define CHECK_GE(a, b)  TEST_COMPARE(a, >=, b)
 #define CHECK_STR(a, b) test_check_str(__FILE__, __LINE__, #a, (a), #b, (b))
 
-/* Ends the process as skipped, with the reason. */
+/*
+ * Ends the process as skipped. The reason is for somebody who does not know gort: what is missing, and if it can be
+ * had, how ("install libgc-dev and build again", "needs two CPUs").
+ */
 #define SKIP(...) test_skip(__FILE__, __LINE__, __VA_ARGS__)
 
 __attribute__((noreturn, format(printf, 3, 4))) void test_fail(const char *file, int line, const char *fmt,
@@ -119,7 +136,10 @@ long test_rss_kb(void);
 /* An option of a socket that is an int. */
 int test_socket_option(int fd, int level, int name);
 
-/* n seconds in ns, times TEST_TIMEOUT_SCALE: for bounds that only a bug exceeds. */
+/*
+ * n seconds in ns, longer where programs run slower: for bounds that only a bug exceeds. At most 5/6 of what
+ * tools/test gives the case, so that the message of the check comes before the time-out.
+ */
 int64_t test_seconds(int n);
 
 /* Polls until fn(arg) is true, with 1 ms of usleep between; false after about `seconds`. */

@@ -4,6 +4,7 @@
  * away from a stack (sched/schedule.c): no value is lost or seen twice, nobody waits for ever, one party ends a wait, a
  * goroutine is resumed only when it is off its stack, a channel is freed once and touched by nobody afterwards.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
+ * Covers: src/sync/chan.c src/sync/select.c src/sched/wait.c src/sched/park.c src/sched/schedule.c
  *
  * Channels look at nothing without their lock but refs and, for gort_chan_len, len; so what can go wrong is the order of
  * lock, claim word, commit and reference count. What a goroutine is here: gs.h. Absent: contexts, stops of the world.
@@ -362,7 +363,7 @@ TEST(unbuffered_value)
     model_check_both(hand_over, "a value from hand to hand", 0, 0);
     model_check_both(hand_over_plain, "to a plain thread", 0, 0);
 }
-TEST(one_goroutine_and_threads, .timeout = 180)
+TEST(one_goroutine_and_threads)
 {
     model_check_both(hand_over_alone, "to the only goroutine", 0, 0);
     model_check_both(alone_frees, "the last one frees it, one P", 0, 0);
@@ -372,12 +373,12 @@ TEST(buffered_values)
 {
     model_check_both(through_buffer, "two values through a buffer of one", 0, 0);
 }
-TEST(two_senders, .timeout = 180)
+TEST(two_senders)
 {
     model_check_both(two_senders, "two senders", 3, 3);
     model_check_both(two_senders_buffer, "two senders, a buffer of one", 3, 3);
 }
-TEST(close_while_used, .timeout = 180)
+TEST(close_while_used)
 {
     model_check_both(closing, "a receiver, a sender, a close", 3, 3);
 }
@@ -387,19 +388,19 @@ TEST(freed_by_the_last)
     model_check_both(last_one_frees_buffer, "the last one frees it, with a buffer", 0, 0);
     model_check_both(references, "two that count references", 0, 0);
 }
-TEST(deadline, .timeout = 180)
+TEST(deadline)
 {
     model_check_both(late, "a deadline, and the last reference goes", 3, 3);
 }
-TEST(select_of_two, .timeout = 180)
+TEST(select_of_two)
 {
     model_check_both(selecting, "a select of two, two senders", 2, 2);
 }
-TEST(select_deadline, .timeout = 180)
+TEST(select_deadline)
 {
     model_check_both(selecting_late, "a select of two, a deadline", 2, 2);
 }
-TEST(select_crossing, .timeout = 180)
+TEST(select_crossing)
 {
     model_check_both(crossing, "two selects that serve each other", 0, 0);
 }

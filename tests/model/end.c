@@ -3,6 +3,7 @@
  * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, bury, let_go, send_away_plain; see ps.h) while a
  * goroutine computes, calls, blocks, or is about to start, and a plain thread calls.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
+ * Covers: src/sched/run.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads (gort__m_main) on; the
  * keeper waits until main is done and ends the run as gort_run_with does. From then on the Ps are gone, and so is
@@ -16,6 +17,7 @@
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__alloc
+#pragma weak gort__alloc_free
 #pragma weak gort__arch_fp
 #pragma weak gort__arch_fp_read
 #pragma weak gort__block_init
@@ -37,7 +39,6 @@
 #pragma weak gort__overflow_end
 #pragma weak gort__overflow_init
 #pragma weak gort__poll_close
-#pragma weak gort__lease_init
 #pragma weak gort__rough_init
 #pragma weak gort__slab_carve
 #pragma weak gort__slab_destroy
@@ -46,7 +47,6 @@
 #pragma weak gort__stack_get
 #pragma weak gort__stack_init
 #pragma weak gort__timer_forget
-#pragma weak gort__warn
 #pragma weak gort_dump
 
 #define start run_start /* ours comes below */
@@ -74,9 +74,11 @@ void gort__os_vm_unmap(void *addr, size_t size)
     }
     (void)size;
 }
-void gort__os_thread_join(uintptr_t thread)
+/* Those that end do so: the explorer need not try how often it is asked in vain. */
+bool gort__os_thread_try_join(uintptr_t thread)
 {
     model_await(&book.ended[thread], 1);
+    return true;
 }
 void gort__os_thread_detach(uintptr_t thread)
 {
@@ -158,6 +160,7 @@ static void keeper(void)
         next = m->link;
         let_go(m);
     }
+    reap_leaving();
     book.done |= 1u << model_self();
 }
 static void plain(void)
@@ -213,12 +216,14 @@ static void start(void (*goroutine)(void), bool sleeps, bool with_plain)
     gs[1].flags = GORT_G_MAIN;
     if (with_plain)
         is_plain(3);
-    orphans = NULL;
+    orphans = leaving = lingering = NULL;
     gort__orphans = 0;
     left_running = false;
     main_call.returned = false;
     end_setup(with_plain ? 4 : 2, true);
     model_memory(&orphans, sizeof orphans);
+    model_memory(&leaving, sizeof leaving);
+    model_memory(&lingering, sizeof lingering);
     model_memory(&gort__orphans, sizeof gort__orphans);
     model_memory(&left_running, sizeof left_running);
     model_memory(&main_call, sizeof main_call);
@@ -265,23 +270,23 @@ static const struct model calling_asleep = CASE(one_calls_asleep, NULL);
 static const struct model blocking = CASE(one_announces, NULL);
 static const struct model plain_calling = CASE(plain_calls, plain);
 
-TEST(end_computing, .timeout = 180)
+TEST(end_computing)
 {
     model_check_both(computing, "one that computes", 3, 2);
 }
-TEST(end_calling, .timeout = 180)
+TEST(end_calling)
 {
     model_check_both(calling, "one that calls", 3, 2);
 }
-TEST(end_calling_asleep, .timeout = 180)
+TEST(end_calling_asleep)
 {
     model_check_both(calling_asleep, "one that sleeps and calls", 3, 2);
 }
-TEST(end_blocking, .timeout = 180)
+TEST(end_blocking)
 {
     model_check_both(blocking, "one in an announced call", 3, 2);
 }
-TEST(end_plain, .timeout = 180)
+TEST(end_plain)
 {
     model_check_both(plain_calling, "a plain thread that calls", 2, 2);
 }

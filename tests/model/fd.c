@@ -3,6 +3,7 @@
  * fd.c - the real words of an fd (poll/fd.c) and the real operations on it (io/fd.c, io/wait.c): no event is lost, no call
  * touches a file that took over the number, and one writes at a time.
  * Build: standalone -DGORT_MODEL
+ * Covers: src/poll/fd.c src/io/fd.c src/io/wait.c
  *
  * Modelled instead of real: the kernel's file (a count of bytes, and which file the number stands for), parking (arms
  * the claim word, unlocks, waits for a word), the lock's slow path. Absent: deadlines, contexts, blocking calls.
@@ -36,11 +37,11 @@ static struct gort__fd file_of;
 static struct gort__m ms[3];
 static struct gort__g gs[3];
 static struct {
-    uint32_t bytes;    /* in the kernel's buffer */
-    uint32_t file;     /* which one the number stands for: 0 the first */
-    uint32_t woken[3]; /* by gort__ready */
-    uint32_t writing;
-    int64_t got[3]; /* what each thread's call returned, plus 1000 */
+    uint32_t bytes;      /* in the kernel's buffer */
+    uint32_t file;       /* which one the number stands for: 0 the first */
+    uint32_t woken[3];   /* by gort__ready */
+    uint32_t writing[2]; /* a file */
+    int64_t got[3];      /* what each thread's call returned, plus 1000 */
 } book;
 
 /* --- what the real code calls ----------------------------------------------------------------- */
@@ -169,29 +170,53 @@ static void closer(void)
     gort__fd_closed(&file_of);
     gort__io_ready(NULL, woken);
 }
-static void writes(int i)
+static void writes_to(int i, uint32_t generation)
 {
     struct gort__io io = operation(GORT__DIR_WRITE);
     struct gort__m *m = &ms[i];
+    io.generation = generation;
     int err = gort__io_turn_take(&m, &io);
     book.got[i] = 1000 + err;
     if (err)
         return;
-    MODEL_ASSERT(gort__add(&book.writing, 1, SEQ_CST) == 0);
-    gort__sub(&book.writing, 1, SEQ_CST);
+    MODEL_ASSERT(gort__add(&book.writing[generation], 1, SEQ_CST) == 0);
+    gort__sub(&book.writing[generation], 1, SEQ_CST);
     gort__io_turn_give(m, &io);
 }
 static void writer0(void)
 {
-    writes(0);
+    writes_to(0, 0);
 }
 static void writer1(void)
 {
-    writes(1);
+    writes_to(1, 0);
 }
 static void writer2(void)
 {
-    writes(2);
+    writes_to(2, 0);
+}
+/* A writer that stays in a blocking call until the number is another file's: it has the former one's turn, if it came in time. */
+static void stuck0(void)
+{
+    struct gort__io io = operation(GORT__DIR_WRITE);
+    struct gort__m *m = &ms[0];
+    int err = gort__io_turn_take(&m, &io);
+    book.got[0] = 1000 + err;
+    if (err)
+        return;
+    model_await(&book.file, 1);
+    gort__io_turn_give(m, &io);
+}
+/* Closes it, then writes to the file that has the number now. */
+static void closer_writes1(void)
+{
+    closer();
+    writes_to(1, 1);
+}
+static void next_writer2(void)
+{
+    model_await(&book.file, 1);
+    writes_to(2, 1);
 }
 
 /* --- setup and oracles ------------------------------------------------------------------------ */
@@ -244,6 +269,15 @@ static void three_write(void)
     expect(3, 0, 0);
     MODEL_ASSERT(file_of.turn == 0);
 }
+static void next_file_is_written(void)
+{
+    expect(1, 0, -EBADF);
+    for (int i = 1; i < 3; i++)
+        if (book.got[i] != 1000)
+            model_fail("writer %d of the next file: %s", i,
+                       book.got[i] ? "a wrong result" : "it waits for ever for the former file's turn");
+    MODEL_ASSERT(file_of.turn == gort__fd_turn(1, GORT__TURN_FREE));
+}
 
 static const struct model event = {.setup = start, .threads = {reader0, one_byte}, .final = one_reads};
 static const struct model events = {
@@ -257,29 +291,37 @@ static const struct model closing_two = {
 static const struct model turns = {
     .setup = start, .threads = {writer0, writer1, writer2}, .final = three_write};
 
+static const struct model stuck = {
+    .setup = start, .threads = {stuck0, closer_writes1, next_writer2}, .final = next_file_is_written};
+
 TEST(one_event)
 {
     model_check_both(event, "a reader, an event", 0, 0);
 }
-TEST(two_readers_two_events, .timeout = 180)
+TEST(two_readers_two_events)
 {
     model_check_both(events, "two readers, two events", 3, 3);
 }
-TEST(two_readers_one_event, .timeout = 180)
+TEST(two_readers_one_event)
 {
     model_check_both(burst, "two readers, one event of two bytes", 3, 3);
 }
-TEST(close_and_event, .timeout = 180)
+TEST(close_and_event)
 {
     model_check_both(closing, "a reader, an event, a close", 3, 3);
 }
-TEST(close_two, .timeout = 180)
+TEST(close_two)
 {
     model_check_both(closing_two, "two readers, a close", 3, 3);
 }
-TEST(three_writers, .timeout = 180)
+TEST(three_writers)
 {
     model_check_both(turns, "three writers", 3, 3);
+}
+
+TEST(a_closed_files_turn)
+{
+    model_check_both(stuck, "a stuck writer, a close, two writers of the next file", 3, 3);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */
@@ -310,4 +352,16 @@ TEST(mutation_retire_torn)
 TEST(mutation_turn_torn)
 {
     model_catch(&turns, "torn taking of a turn", "gort__io_turn_take", MODEL_OP_CAS, MODEL_TORN);
+}
+TEST(mutation_turn_of_a_generation)
+{
+    model_catch_at(
+        &stuck, "a close that leaves the turn taken",
+        (struct model_mutation){
+            .func = "gort__fd_retire", .op = MODEL_OP_STORE, .kind = MODEL_SKIPPED, .word = "&f->turn"});
+}
+TEST(mutation_turn_given_back_late)
+{
+    struct model_mutation blind = {.func = "gort__io_turn_give", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED};
+    model_catch_at(&stuck, "a former writer gives back the new file's turn", blind);
 }

@@ -33,6 +33,8 @@ static void switch_stack(void);
 #define gort__arch_make(ctx, hi, fn)          ((void)(ctx), (void)(hi), (void)(fn))
 
 /* Never reached from here; they only have to link. */
+#pragma weak gort__mask_put_away
+#pragma weak gort__mask_take_up
 #pragma weak gort__block_call_run
 #pragma weak gort__enter_plain
 #pragma weak gort__find
@@ -49,8 +51,11 @@ static void switch_stack(void);
 #pragma weak gort__os_nap
 #pragma weak gort__os_thread_yield
 #pragma weak gort__overflow_check
+#pragma weak gort__p_put_woken
+#pragma weak gort__p_put_woken_fits
 #pragma weak gort__poll_pending
 #pragma weak gort__queue_take
+#pragma weak gort__rest_work
 #pragma weak gort__run_bound
 #pragma weak gort__scope_refuses
 #pragma weak gort__scope_wait_begin
@@ -61,6 +66,12 @@ static void switch_stack(void);
 #pragma weak gort__stack_guard_size
 #pragma weak gort__start_here
 #pragma weak gort__timer_ready_at
+#pragma weak gort__tight_take
+#pragma weak gort__tight_turn
+#pragma weak gort__turn_held
+#pragma weak gort__turn_look
+#pragma weak gort__turn_pick
+#pragma weak gort__turn_woken
 #pragma weak gort__wait_for_locked
 #pragma weak gort__wake_p
 
@@ -153,6 +164,15 @@ void gort__queue_put(struct gort__g *g)
 void gort__queue_put_and_wake(struct gort__g *g)
 {
     resume(g);
+}
+void gort__queue_put_woken(struct gort__glist list)
+{
+    struct gort__g *g = list.first;
+    for (uint32_t n = list.n; n; n--) {
+        struct gort__g *next = g->link;
+        resume(g);
+        g = next;
+    }
 }
 void gort__m_sleep(struct gort__m *m)
 {

@@ -2,6 +2,7 @@
 /*
  * litmus.c - does the explorer explore? Small programs whose possible outcomes are known.
  * Build: standalone -DGORT_MODEL
+ * Covers: tests/model/engine/explore.c tests/model/engine/memory.c
  *
  * Each case lists all outcomes (the two registers as one number) and compares them with what the memory model
  * allows: no fewer (or bugs would be missed), no more (or correct code would be refused).

@@ -3,6 +3,7 @@
  * mutex.c - the real mutex (sync/mutex.c): one owner at a time, nobody waits for ever, and nobody touches a mutex that
  * whoever locked it last has given back.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4 -DGORT_MUTEX_SPINS=0
+ * Covers: src/sync/mutex.c
  *
  * Explored are lock_fast and unlock_fast of mutex.c; those in gort/sync.h do the same. What a goroutine is here: gs.h. Some are
  * plain threads, whose waits can be ended by others, so that records are claimed. The clock jumps once, at any time, past the
@@ -165,35 +166,46 @@ static const struct model timed_three = {.setup = three_users,
                                          .final = all_had_it,
                                          .own_stack = true};
 
-TEST(two_threads, .timeout = 180)
+TEST(two_threads)
 {
     model_check_both(two, "two, twice each", 0, 0);
     model_check_both(plain, "two plain threads, twice each", 0, 0);
     model_check_both(trying, "two that try first", 0, 0);
 }
-TEST(three_threads, .timeout = 180)
+TEST(three_threads)
 {
     model_check_both(three, "three", 0, 0);
     model_check_both(three_more, "three, one of them twice", 0, 0);
 }
-TEST(three_threads_twice, .timeout = 180)
+TEST(three_threads_twice)
 {
     bool deep = getenv("MODEL_DEEP");
     model_check_both(three_twice, "three, twice each", deep ? 7 : 5, deep ? 6 : 4);
 }
-TEST(handed_over, .timeout = 180)
+TEST(handed_over)
 {
     model_check_both(handed, "two and the clock", 0, 0);
     model_check_both(handed_three, "three and the clock", 0, 0);
 }
-TEST(deadline, .timeout = 180)
+TEST(deadline)
 {
     model_check_both(timed_two, "one and one with a deadline", 0, 0);
 }
-TEST(deadline_with_others, .timeout = 180)
+/* One case a memory: each takes longer than most others. */
+static void check_timed_three(int memory, int preemptions)
 {
-    bool deep = getenv("MODEL_DEEP");
-    model_check_both(timed_three, "two and one with a deadline", deep ? 0 : 5, deep ? 6 : 4);
+    struct model m = timed_three;
+    m.memory = memory;
+    m.preemptions = preemptions;
+    model_check(&m, "two and one with a deadline");
+}
+TEST(deadline_with_others)
+{
+    check_timed_three(MODEL_TSO, getenv("MODEL_DEEP") ? 0 : 5);
+}
+TEST(deadline_with_others_weak)
+{
+    check_timed_three(MODEL_WEAK, getenv("MODEL_DEEP") ? 6 : 4);
 }
 
 /* --- mutations --------------------------------------------------------------------------------- */
@@ -228,7 +240,7 @@ TEST(mutation_woken_stays)
 {
     model_catch_kept(&two, "a woken one leaves its mark", "lock_woken", MODEL_OP_CAS, WOKEN);
 }
-TEST(mutation_mark_stays_queued, .timeout = 180)
+TEST(mutation_mark_stays_queued)
 {
     model_catch_kept(&timed_three, "who gives up or waits again leaves its mark", "unlock_queue",
                      MODEL_OP_CAS, WOKEN);
@@ -241,7 +253,7 @@ TEST(mutation_hand_over)
 {
     model_catch_kept(&handed, "handed over and free", "unlock_slow", MODEL_OP_STORE, LOCKED);
 }
-TEST(mutation_pass_on, .timeout = 180)
+TEST(mutation_pass_on)
 {
     model_catch_kept(&timed_three, "who gives up tells nobody", "pass_on", MODEL_OP_CAS, SLOW);
 }

@@ -29,20 +29,36 @@ static void *home_get(void);
 #define gort__arch_set_self(m) self_set(m)
 #define gort__arch_home()      home_get()
 #define gort__arch_set_home(m) ((void)(m))
-/* The only system call of barrier.c. */
-#define syscall(number, command, ...) ((void)(command), model_barrier("membarrier"), 0L)
+/* Time stands still: woken goroutines always may run first. */
+#define gort__arch_ticks() ((uint64_t)0)
+/* The only system call of barrier.c that is made where membarrier is not refused. */
+static long model_syscall(long number, ...)
+{
+    (void)number;
+    model_barrier("membarrier");
+    return 0;
+}
+#define syscall model_syscall
 
 /* Never reached from here; they only have to link. */
+#pragma weak gort__warn
 #pragma weak gort__chunk_drop
 #pragma weak gort__duty
+#pragma weak gort__duty_guards
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_cleanup
 #pragma weak gort__os_errno
-#pragma weak gort__os_force
 #pragma weak gort__os_thread_join
+#pragma weak gort__later_watch
+#pragma weak gort__mask_doubt
+#pragma weak gort__warn
+#pragma weak gort__mask_take_up
 #pragma weak gort__os_thread_precise
+#pragma weak gort__os_thread_usual
 #pragma weak gort__os_thread_start
+#pragma weak gort__os_say_refused
 #pragma weak gort__os_thread_stack
+#pragma weak gort__os_thread_stack_size
 #pragma weak gort__os_thrown
 #pragma weak gort__shrink_stir
 #pragma weak gort__os_vm_guard
@@ -56,6 +72,7 @@ static void *home_get(void);
 #pragma weak gort__rest_quit
 #pragma weak gort__rest_sleep
 #pragma weak gort__rest_until
+#pragma weak gort__rest_work
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
 #pragma weak gort__sysmon_poke_slow
@@ -64,6 +81,8 @@ static void *home_get(void);
 #include "os/linux/barrier.c"
 #include "sched/runq.c"
 #include "sched/queue.c"
+#include "sched/turn.c"
+#include "sched/tight.c"
 #include "sched/proc.c"
 #include "sched/idle.c"
 #include "sched/find.c"
@@ -78,6 +97,8 @@ static void *home_get(void);
 #ifndef gort__asan
 bool gort__asan;
 #endif
+
+struct gort__os_force gort__os_force; /* nothing is forced */
 
 #define TS MODEL_THREADS
 #define PS 2
@@ -106,8 +127,11 @@ static struct {
     uint32_t users[PS];   /* who uses this P right now */
     uint32_t work[PS];    /* counted by whoever uses it, in the way that a P's own data is written */
     uint32_t worked[PS];  /* what it must be */
+    uint32_t patient;     /* these run while nobody is held: bits */
+    uint32_t last;        /* these run when goroutine 0 has ended: bits */
     bool computes;        /* sysmon sees that nobody sleeps */
     int64_t cpu;          /* that every thread has used */
+    int64_t now;          /* for sysmon, which nobody else asks */
     uint32_t keeper;      /* it was woken */
     bool stopped;         /* user code must not run ... */
     bool stopped_inside;  /* ... nobody must use a P ... */
@@ -161,6 +185,7 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return 0;
 }
 void gort__timer_watch(void) {}
+void gort__rest_calm(void) {}
 void gort__lap_begin(struct gort__m *m)
 {
     (void)m;
@@ -169,12 +194,19 @@ void gort__lap_end(struct gort__m *m)
 {
     (void)m;
 }
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, uint64_t waits)
+bool gort__lap_awake(int64_t ns, int64_t cpu)
 {
-    (void)m;
-    (void)p;
-    (void)waits;
+    (void)ns, (void)cpu;
+    return book.computes;
+}
+int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu)
+{
+    (void)m, (void)p, (void)now, (void)cpu;
     return 0;
+}
+void gort__later_watch(struct gort__p *p)
+{
+    (void)p;
 }
 void gort__g_cache_flush(struct gort__p *p)
 {
@@ -198,10 +230,17 @@ bool gort__duty_vacant(void)
 {
     return gort__duty_wanted();
 }
+/* As in schedule.c, but for the fair picks. */
 struct gort__g *gort__pick_local(struct gort__p *p)
 {
-    struct gort__g *g = gort__runq_get_next(&p->runq);
-    return g ? g : gort__runq_get(&p->runq);
+    struct gort__g *g = p->mode & GORT_MODE_OVER ? NULL : gort__runq_get_next(&p->runq);
+    if (g)
+        return g;
+    if (p->mode)
+        return gort__turn_pick(p);
+    g = gort__runq_get(&p->runq);
+    gort__p_new_slice(p);
+    return g;
 }
 /* Of a goroutine whose run is over. */
 struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
@@ -260,15 +299,15 @@ int64_t gort__os_thread_cpu(int tid)
     (void)tid;
     return book.cpu;
 }
+bool gort__os_thread_holds_back(int tid, int number)
+{
+    (void)tid, (void)number;
+    return false;
+}
 enum gort__os_task gort__os_thread_state(int tid)
 {
     (void)tid;
     return book.computes ? GORT__OS_TASK_RUNS : GORT__OS_TASK_SLEEPS;
-}
-uint64_t gort__os_thread_waits(int tid)
-{
-    (void)tid;
-    return 0;
 }
 void gort__os_thread_usage(int64_t *cpu, uint64_t *waits)
 {
@@ -289,6 +328,7 @@ int gort__os_cpu_timer_make(int tid, int number, void *value)
 bool gort__os_cpu_timer_arm(int timer, int64_t ns)
 {
     (void)ns;
+    gort__fence(SEQ_CST); /* a handler sees what was stored before the system call */
     model_signal(timer);
     return true;
 }
@@ -320,6 +360,18 @@ void gort__os_signal_chain(const struct gort__os_signal *s)
 {
     (void)s;
 }
+/* Nobody changes a mask. */
+void gort__mask_thread(struct gort__m *m)
+{
+    (void)m;
+}
+
+bool gort__mask_put_away(struct gort__m *m, uint64_t *mask)
+{
+    (void)m, (void)mask;
+    return false;
+}
+
 void gort__os_signal_block(int number)
 {
     (void)number;
@@ -413,6 +465,8 @@ static void m_loop(struct gort__m *m)
             gort__spin_stop(m);
         MODEL_ASSERT(!(book.ran & 1u << (g - gs)));
         book.ran |= 1u << (g - gs);
+        MODEL_ASSERT(!(book.patient & 1u << (g - gs)) || !gort__sched.held.n);
+        MODEL_ASSERT(!(book.last & 1u << (g - gs)) || (book.done & 1));
         gort__store(&m->g, g, RELEASE); /* as switch_to does */
         g->m = m;                       /* plain: others look at it only after they got g from a queue */
         gort__leave(m);
@@ -462,14 +516,24 @@ static GORT_UNUSED void made(void)
  * in the kernel or in an announced call, and asks the others to stop. */
 static GORT_UNUSED void sysmon_looks(bool computes)
 {
-    bool stuck = true, moved = false;
+    bool moved = false;
+    struct gort__watch *w = &ps[0].watch;
+    const struct gort__m *m = ps[0].m;
     book.computes = computes;
     if (ps[0].m) /* an earlier look */
         mark_call(ps[0].m);
-    if (look_at(&ps[0], 0, WOKEN, &stuck, &moved))
+    look_at(&ps[0], ++book.now, (struct waiting){0, true}, &moved);
+    if (w->asked == book.now || ps[0].m != m)
         met.acted++;
     else
         met.refused++;
+}
+
+/* Sysmon sees that woken goroutines wait, and that all Ps compute. */
+static GORT_UNUSED void sysmon_makes_room(void)
+{
+    book.computes = true;
+    make_room(++book.now);
 }
 
 /* --- setup ------------------------------------------------------------------------------------ */
@@ -497,7 +561,7 @@ static GORT_UNUSED void runs(int i, int p, bool signals)
     m->g = &gs[i];
     gs[i].m = m;
     gs[i].state = GORT_G_RUNNING;
-    ps[p].watch = (struct gort__watch){.m = m, .since = -SLICE_MAX};
+    ps[p].watch = (struct gort__watch){.m = m, .since = -GORT_SLICE};
 }
 static GORT_UNUSED void is_idle(int i)
 {
@@ -510,6 +574,12 @@ static GORT_UNUSED void is_queued(int i)
 {
     gs[i].state = GORT_G_RUNNABLE;
     gort__queue_put_locked(&gs[i]);
+}
+/* By an event, and not by a P. */
+static GORT_UNUSED void is_woken(int i)
+{
+    gs[i].state = GORT_G_RUNNABLE;
+    gort__queue_put_woken_locked(&gs[i]);
 }
 /* A thread that called gort once. */
 static GORT_UNUSED void is_plain(int i)
@@ -589,7 +659,8 @@ static void end_setup(int threads, bool world)
         model_quiet(&ms[i].g0, sizeof ms[i].g0);
         model_quiet(&ms[i].shadow, sizeof ms[i].shadow);
         model_quiet(&ms[i].tid, 2 * sizeof ms[i].tid);
-        model_quiet(&ms[i].preempt_slice, sizeof ms[i].preempt_slice);
+        model_quiet(&ms[i].lap_p, offsetof(struct gort__m, signalled) - offsetof(struct gort__m, lap_p));
+        model_quiet(&ms[i].preempt_slice, 2 * sizeof ms[i].preempt_slice);
         model_quiet(&ms[i].commit, sizeof ms[i].commit);
     }
 }
@@ -621,7 +692,8 @@ static GORT_UNUSED void ps_in_order(void)
         MODEL_ASSERT(!ms[i].next_p && !ms[i].stopped);
         MODEL_ASSERT(!ms[i].waiting);
     }
-    MODEL_ASSERT(!s->queue.n && !s->held.n && !s->lock.word && !(s->world_word & 1) && !s->world_busy);
+    MODEL_ASSERT(!s->queue.n && !s->woken.n && !s->held.n && !s->lock.word && !(s->world_word & 1) &&
+                 !s->world_busy);
 }
 
 /* --- exploring -------------------------------------------------------------------------------- */

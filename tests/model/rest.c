@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rest.c - how the real sysmon sleeps (sched/rest.c, with proc.c, lease.c and os/linux/alarm.c): while a P is taken, or memory is short,
- * or somebody is held, it always has an alarm; a poke is not lost; and it ends when it is told to.
+ * rest.c - how the real sysmon sleeps (sched/rest.c, with proc.c, duty.c and os/linux/alarm.c): while a P is taken, or memory is short,
+ * or somebody is held, it always has an alarm; a poke is not lost; no timer that is set while no P is idle is overslept, nor is what
+ * was noted (rest_work), also if somebody puts the alarm off (rest_calm); and it ends when it is told to.
  * Build: standalone -DGORT_MODEL
+ * Covers: src/sched/rest.c src/sched/sched.h src/os/linux/alarm.c
  *
  * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short one. Others take Ps and give
  * them back, keep one for ever, find no memory, stop the world, poke, or end it all. In the end, when nobody can make a step, sysmon
- * sleeps: without an alarm exactly if it says REST, and if there is no lease of the time; else until its alarm, which comes before
- * the lease ends.
+ * sleeps: without an alarm exactly if it says REST; else until its alarm, a tick ahead at most.
  * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases `by_futex` alarm.c does
  * without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE or to the alarm, or, by_futex, to the end of the
- * sleep. Memory of the lease is quiet: rest.c's lock guards it here, since nobody fires timers (lease.c).
- * Absent: what sysmon does when it looks, timers that bring the guard nearer, Ms.
+ * sleep.
+ * Absent: what sysmon does when it looks, timers that bring the guard nearer, fds that wake it, Ms.
  */
 #include "model/engine/explore.c"
 
 #include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -25,13 +28,27 @@
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__g_cache_flush
+#pragma weak gort__m_doze
+#pragma weak gort__m_sleep
+#pragma weak gort__m_take_next_p
+#pragma weak gort__m_undoze
+#pragma weak gort__netpoll_look
+#pragma weak gort__os_beat
 #pragma weak gort__os_fence_heavy
+#pragma weak gort__os_nap
 #pragma weak gort__os_page
 #pragma weak gort__os_vm_map
 #pragma weak gort__p_empty_locked
+#pragma weak gort__poll_handle
+#pragma weak gort__poll_kick
+#pragma weak gort__poll_pending
 #pragma weak gort__preempt_ask
+#pragma weak gort__ready_events
 #pragma weak gort__stack_cache_flush
+#pragma weak gort__timer_crowd
 #pragma weak gort__timer_heap_init
+#pragma weak gort__timer_run
+#pragma weak gort__wake_p
 
 /* A mutation: a lock that one thread does not care for. */
 static void take_carefully(struct gort__lock *l, enum gort__rank rank);
@@ -42,18 +59,19 @@ static void drop_carefully(struct gort__lock *l, enum gort__rank rank);
 
 /* The kernel's timerfd. */
 static int kernel_set(const struct itimerspec *spec);
-static ssize_t kernel_read(uint64_t *times);
+static int kernel_poll(struct pollfd *fds);
+static ssize_t kernel_kick(void);
 #define timerfd_create(clock, flags)          3
-#define timerfd_settime(fd, flags, spec, old) kernel_set(spec)
-#define read(fd, to, size)                    kernel_read(to)
+#define timerfd_settime(fd, flags, spec, old) ((void)(fd), kernel_set(spec))
+#define eventfd(value, flags)                 4
+#define ppoll(fds, n, timeout, mask)          kernel_poll(fds)
+#define write(fd, from, size)                 ((void)(from), kernel_kick())
 #define close(fd)                             ((void)(fd))
 #include "os/linux/alarm.c"
-#undef read
+#undef write
 #undef close
 
-#define change change_lease /* rest.c has one, too */
-#include "sched/lease.c"
-#undef change
+#include "sched/duty.c"
 #include "sched/proc.c"
 #include "sched/rest.c"
 
@@ -61,6 +79,8 @@ static ssize_t kernel_read(uint64_t *times);
 #define START (1000 * MS)
 #define TICK  (10 * MS)
 #define PS    2
+#define SLACK (MS / 2)
+#define TIMER (START + 5 * MS) /* when the one is due that is set */
 
 struct gort__sched gort__sched;
 struct gort__os_force gort__os_force;
@@ -69,13 +89,19 @@ static struct gort__p ps[PS];
 static struct {
     int64_t now;
     int64_t due;                /* the kernel's timer: INT64_MAX never. by_futex: until when sysmon sleeps */
-    uint32_t rings;             /* it has come, and was not slept for */
+    uint32_t rings;             /* it has come and was not set anew, or there was a kick */
+    bool kicked;                /* the eventfd is readable */
+    bool refuses;               /* a sandbox is closed: the timer stays as it is */
     uint32_t tick;              /* a word to make steps with */
     bool asleep;                /* sysmon, from before it sleeps until it has woken */
     bool quit;                  /* atomic; sysmon is to end, */
     bool ended;                 /* and has */
     enum gort__mon poked;       /* what it did when it was poked; AWAKE: it was not */
     bool seen, hurried;         /* and it has looked since, or was in a hurry once */
+    int64_t timer;              /* when one is due; atomic */
+    int64_t noted;              /* by when it is to see what was noted, INT64_MAX: nothing was */
+    bool notes;                 /* somebody is about to note something */
+    bool calmed;                /* somebody may have put its alarm off */
     int careless;               /* this thread, -1: none, */
     enum gort__rank carelessly; /* takes no lock of this rank */
 } book;                         /* what the threads did; written between steps only */
@@ -88,7 +114,7 @@ int64_t gort__os_now(void)
 }
 int64_t gort__timer_next(void)
 {
-    return INT64_MAX;
+    return gort__load(&book.timer, RELAXED);
 }
 bool gort__runq_empty(const struct gort__runq *q)
 {
@@ -132,16 +158,31 @@ static int kernel_set(const struct itimerspec *spec)
 {
     int64_t when = spec->it_value.tv_sec * SECOND + spec->it_value.tv_nsec;
     a_moment();
+    if (book.refuses)
+        return -1;
     book.rings = 0;
     book.due = when ? when : INT64_MAX;
     ring_if_due();
     return 0;
 }
-static ssize_t kernel_read(uint64_t *times)
+/* Either of the two fds. */
+static int kernel_poll(struct pollfd *fds)
 {
     model_await(&book.rings, 1);
-    book.rings = 0;
-    return sizeof *times;
+    fds[1].revents = book.kicked ? POLLIN : 0;
+    return 1;
+}
+static ssize_t kernel_kick(void)
+{
+    a_moment();
+    book.rings = 1;
+    book.kicked = true;
+    return 8;
+}
+void gort__os_needs(const char *call, int err)
+{
+    model_fail("%s: errno %d", call, err);
+    abort();
 }
 int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
 {
@@ -167,11 +208,31 @@ static void sysmon(void)
         book.seen |= book.poked != GORT_MON_AWAKE;
         int64_t now = gort__os_now();
         if (!gort__rest_if_idle(now))
-            gort__rest_until(now + TICK, model_choose(2));
+            gort__rest_until(now + TICK, model_choose(2), false, 0);
         book.asleep = true;
         bool hurry = gort__rest_sleep();
         MODEL_ASSERT(!hurry || !book.hurried); /* nobody pokes twice */
         book.hurried |= hurry;
+        book.asleep = false;
+    }
+    book.ended = true;
+}
+/* The same while there are timers: it fires them. */
+static void sysmon_with_timers(void)
+{
+    while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
+        bool is_long = model_choose(2);
+        int64_t now = gort__os_now(), until = now + (is_long ? TICK : GORT_LOOK), next = gort__timer_next();
+        book.noted = INT64_MAX;
+        book.notes = false;
+        if (next <= now - SLACK)
+            gort__store(&book.timer, INT64_MAX, RELAXED);
+        else if (next < until - SLACK)
+            until = next + SLACK;
+        if (!gort__rest_if_idle(now))
+            gort__rest_until(until, is_long, false, SLACK);
+        book.asleep = true;
+        gort__rest_sleep();
         book.asleep = false;
     }
     book.ended = true;
@@ -194,6 +255,12 @@ static void time_passes(void)
 {
     time_passes_once();
     time_passes_once();
+}
+
+static void closes_sandbox(void)
+{
+    a_moment();
+    book.refuses = true;
 }
 
 static struct gort__p *get(void)
@@ -303,9 +370,36 @@ static void pokes_guard(void)
     poke_in(GORT_MON_GUARD);
 }
 
+/* M 0, which has the only P. */
+static void sets_timer(void)
+{
+    gort__store(&book.timer, TIMER, RELEASE); /* pairs with rest.c */
+    gort__duty_notice(&ms[0], TIMER);
+}
+/* It puts a goroutine into a queue. */
+static void notes_work(void)
+{
+    model_await((const uint32_t *)&gort__sched.sysmon_state, GORT_MON_LONG);
+    book.notes = book.asleep;
+    gort__sysmon_note_work();
+    if (book.notes) /* and it has not looked since */
+        book.noted = book.now + GORT_LOOK;
+}
+/* It sees that nobody waits any more. */
+static void calms(void)
+{
+    book.calmed = true;
+    gort__rest_calm();
+}
+static void calms_and_pokes(void)
+{
+    calms();
+    gort__sysmon_poke();
+}
+
 /* --- setup and oracle -------------------------------------------------------------------------- */
 
-static void start(int procs, bool taken, bool by_futex)
+static void start_all(int procs, bool taken, bool by_futex, bool timers)
 {
     struct gort__sched *s = &gort__sched;
     memset(s, 0, sizeof *s);
@@ -316,6 +410,7 @@ static void start(int procs, bool taken, bool by_futex)
     book.now = START;
     book.due = INT64_MAX;
     book.careless = -1;
+    book.timer = book.noted = INT64_MAX;
     s->procs = s->p_made = procs;
     for (int i = 0; i < procs; i++) {
         s->ps[i] = &ps[i];
@@ -326,24 +421,27 @@ static void start(int procs, bool taken, bool by_futex)
     }
     gort__os_force.no_timerfd = by_futex;
     gort__rest_open();
-    gort__lease_init();
-    far_lock.word = 0;
     model_memory(s, offsetof(struct gort__sched, ps));
     model_memory(ms, sizeof ms);
     for (int i = 0; i < PS; i++)
         model_memory(&ps[i].m, sizeof ps[i].m + sizeof ps[i].link);
     model_memory(&book, sizeof book);
     model_memory(&rest, sizeof rest);
-    model_memory(&gort__lease, sizeof gort__lease);
-    model_memory(&far_lock, sizeof far_lock);
-    model_memory(slips, sizeof slips[0]);
-    model_memory(&slips_n, sizeof slips_n);
-    model_quiet(&gort__lease, sizeof gort__lease);
-    model_quiet(&far_lock, sizeof far_lock);
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(&s->idle_times, sizeof s->idle_times);
     model_quiet(&s->idle_count, sizeof s->idle_count);
     model_quiet(ps, sizeof ps);
+    if (!timers)
+        model_quiet(&book.timer, sizeof book.timer);
+}
+static void start(int procs, bool taken, bool by_futex)
+{
+    start_all(procs, taken, by_futex, false);
+}
+/* The case is about the only timer, which is set while no P is idle. */
+static void for_timers(void)
+{
+    start_all(1, true, false, true);
 }
 static void one_p(void)
 {
@@ -379,23 +477,36 @@ static void is_watched(void)
 {
     const struct gort__sched *s = &gort__sched;
     bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !s->starved;
-    MODEL_ASSERT(!rest.lock.word && !s->lock.word && slips_n <= 1);
+    MODEL_ASSERT(!rest.lock.word && !s->lock.word);
     if (book.quit) {
         if (!book.ended)
             model_fail("sysmon is to end, and sleeps");
-        MODEL_ASSERT(state() == GORT_MON_AWAKE && !gort__lease.end);
+        MODEL_ASSERT(state() == GORT_MON_AWAKE);
         return;
     }
     MODEL_ASSERT(book.asleep);
-    int64_t due = rest.alarm.fd >= 0 ? book.due : rest.alarm.when;
+    int64_t due = rest.alarm.refused ? rest.alarm.when : book.due;
     if (due == INT64_MAX && !idle)
         model_fail("lost guard: somebody is at work, and sysmon has no alarm");
     if (book.due > due)
         model_fail("sysmon sleeps past its alarm");
     MODEL_ASSERT((due == INT64_MAX) == (state() == GORT_MON_REST));
-    MODEL_ASSERT((due == INT64_MAX) == !gort__lease.end);
-    MODEL_ASSERT(due == INT64_MAX || (due <= book.now + TICK && due < gort__lease.end));
+    MODEL_ASSERT(due == INT64_MAX || due <= book.now + TICK);
     check_poke(due);
+}
+/* It is in time for the timer, and for what was noted unless somebody said that nobody waits. */
+static void is_in_time(void)
+{
+    is_watched();
+    if (book.quit)
+        return;
+    MODEL_ASSERT(state() == GORT_MON_LONG || state() == GORT_MON_AWAKE);
+    int64_t due = rest.alarm.refused ? rest.alarm.when : book.due;
+    if (book.timer != INT64_MAX && due > book.timer + SLACK)
+        model_fail("a timer is due at %d, sysmon sleeps until %d", (int)(book.timer - START),
+                   (int)(due - START));
+    if (!book.calmed && due > book.noted)
+        model_fail("somebody waits, and sysmon sleeps until %d", (int)(due - START));
 }
 /* Where no time passes and nobody takes a P, it was the poke that woke it. */
 static void is_hurried(void)
@@ -431,10 +542,29 @@ static const struct model poked_guard = {
 static const struct model ended = {
     .setup = one_p, .threads = {sysmon, quits, works, time_passes}, .final = is_watched};
 
-static void check(struct model m, const char *name)
+static const struct model timer = {
+    .setup = for_timers, .threads = {sysmon_with_timers, sets_timer, time_passes_once}, .final = is_in_time};
+static const struct model noted = {.setup = for_timers,
+                                   .threads = {sysmon_with_timers, notes_work, sets_timer, time_passes_once},
+                                   .final = is_in_time};
+static const struct model calmed = {.setup = for_timers,
+                                    .threads = {sysmon_with_timers, calms, sets_timer, time_passes_once},
+                                    .final = is_in_time};
+static const struct model calmed_poked = {
+    .setup = for_timers,
+    .threads = {sysmon_with_timers, calms_and_pokes, notes_work, time_passes_once},
+    .final = is_in_time};
+static const struct model timer_ended = {
+    .setup = for_timers, .threads = {sysmon_with_timers, calms, sets_timer, quits}, .final = is_in_time};
+
+static void check_weak(struct model m, const char *name, int weak)
 {
     m.eager = true;
-    model_check_both(m, name, 0, 0);
+    model_check_both(m, name, 0, weak);
+}
+static void check(struct model m, const char *name)
+{
+    check_weak(m, name, 0);
 }
 
 TEST(ps_come_and_go)
@@ -466,6 +596,20 @@ TEST(pokes)
     check(poked_rest, "poked while it rests");
     check(poked_guard, "poked while it has a guard");
 }
+TEST(timer_in_time)
+{
+    check(timer, "a timer while sysmon goes to sleep");
+    check(timer_ended, "a timer while it is told to end");
+}
+TEST(work_is_noted)
+{
+    check_weak(noted, "somebody waits", 3);
+}
+TEST(nobody_waits)
+{
+    check_weak(calmed, "nobody waits any more", 3);
+    check(calmed_poked, "nobody waits any more, and a poke");
+}
 TEST(ends)
 {
     check(ended, "told to end");
@@ -496,6 +640,22 @@ TEST(futex_ends)
     check(by_futex(ended), "told to end");
 }
 
+/* Time passes when a sleep on the futex ends by itself; the timerfd's does not come. */
+static struct model in_sandbox(struct model m)
+{
+    for (int i = 0; i < MODEL_THREADS; i++)
+        if (m.threads[i] == time_passes)
+            m.threads[i] = closes_sandbox;
+    m.timeouts = 1;
+    return m;
+}
+TEST(refused)
+{
+    check(in_sandbox(taken), "a P is taken twice");
+    check(in_sandbox(kept), "a P is taken, and kept");
+    check(in_sandbox(ended), "told to end");
+}
+
 /* --- mutations --------------------------------------------------------------------------------- */
 
 TEST(mutation_no_guard)
@@ -520,8 +680,25 @@ TEST(mutation_drop)
     struct model m = kept;
     m.memory = MODEL_WEAK;
     model_catch(&m, "a drop that overtakes the state", "model_lock_drop", MODEL_OP_STORE, MODEL_UNORDERED);
-    m.threads[1] = quits;
-    model_catch(&m, "a drop that overtakes the end", "model_lock_drop", MODEL_OP_STORE, MODEL_UNORDERED);
+}
+TEST(mutation_timer_set)
+{
+    model_catch(&timer, "no fence after setting a timer", "gort__duty_notice", MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_timer_sleeps)
+{
+    model_catch(&timer, "no fence before the second look at timers", "see_timers", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
+}
+TEST(mutation_timer_calm)
+{
+    model_catch(&calmed, "no fence before the look of one that puts the alarm off", "see_timers",
+                MODEL_OP_FENCE, MODEL_SKIPPED);
+}
+TEST(mutation_noted)
+{
+    model_catch(&noted, "who queues one does not see that sysmon sleeps for long", "gort__sysmon_note_work",
+                MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_futex_word)
 {
@@ -531,6 +708,14 @@ TEST(mutation_futex_word)
     m.memory = MODEL_WEAK;
     model_catch(&m, "the word is there before the alarm", "gort__os_alarm_set", MODEL_OP_ADD,
                 MODEL_UNORDERED);
+}
+TEST(mutation_refused)
+{
+    struct model m = in_sandbox(kept);
+    model_catch_at(
+        &m, "the time that could not be set is not stored",
+        (struct model_mutation){
+            .func = "gort__os_alarm_set", .op = MODEL_OP_STORE, .kind = MODEL_SKIPPED, .word = "&a->when"});
 }
 TEST(mutation_futex_alarm)
 {

@@ -2,6 +2,7 @@
 /*
  * runq.c - the real run queue, with a ring of 4: its owner against thieves and lookers, all interleavings.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
+ * Covers: src/sched/runq.c
  *
  * Verified: each goroutine that was put is taken once or still queued once; gort__runq_empty is not true while
  * something is queued all along; the checks inside runq.c. The counters start just below their wrap.
@@ -267,24 +268,24 @@ TEST(next)
 {
     model_check_both(next, "next", 0, 0);
 }
-TEST(fill_two_thieves, .timeout = 180)
+TEST(fill_two_thieves)
 {
     struct model m = fill;
     m.threads[2] = thief_two;
     model_check_both(m, "fill, two thieves", 0, 0);
 }
-TEST(cycle_two_thieves, .timeout = 180)
+TEST(cycle_two_thieves)
 {
     struct model m = {.setup = setup_3, .threads = {owner_cycles_once, thief, thief_two}, .final = each_once};
     model_check_both(m, "cycle, two thieves", 0, 0);
 }
-TEST(overflow_two_thieves, .timeout = 180)
+TEST(overflow_two_thieves)
 {
     struct model m = {
         .setup = setup_full, .threads = {owner_overflows_once, thief, thief_two}, .final = each_once};
     model_check_both(m, "overflow, two thieves", 0, 0);
 }
-TEST(next_two_thieves, .timeout = 180)
+TEST(next_two_thieves)
 {
     struct model m = next;
     m.threads[2] = thief_two;

@@ -3,6 +3,7 @@
  * wg.c - the real wait group (sync/wg.c): nobody is let go early, nobody waits for ever, and nobody touches a group after
  * the last of those who waited has given it back, as one does that has it on its stack.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4 -DGORT_WG_SPINS=0
+ * Covers: src/sync/wg.c src/sync/object.h
  *
  * What a goroutine is here: gs.h. Some are plain threads, whose waits can be ended by others, so that records are claimed; one
  * is outside of runs until a run begins, at any time, while the group still remembers waiters of the one before.
@@ -286,7 +287,7 @@ TEST(mutation_last_without_lock)
 }
 TEST(mutation_look)
 {
-    model_catch(&one, "a look that sees nobody", "gort_wg_wait_until", MODEL_OP_LOAD, MODEL_SKIPPED);
+    model_catch(&one, "a look that sees nobody", "wait_for_zero", MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_lock_torn)
 {
@@ -320,6 +321,6 @@ TEST(mutation_claim_torn)
 /* What was once so: the count stayed at zero while the last one came in, and who found that took the group along. */
 TEST(mutation_zero_while_entering)
 {
-    model_catch_kept(&beginning, "a count of zero while the last one comes in", "gort_wg_add", MODEL_OP_SUB,
+    model_catch_kept(&beginning, "a count of zero while the last one comes in", "add_inside", MODEL_OP_SUB,
                      UINT32_MAX);
 }

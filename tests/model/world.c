@@ -3,6 +3,7 @@
  * world.c - the world is stopped (sched/world.c, proc.c; see ps.h) while a goroutine computes, calls, blocks, waits in the
  * handler, loses its P, or is just granted one.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
+ * Covers: src/sched/world.c src/sched/proc.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the world with
  * gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or M 1 lowers
@@ -142,6 +143,17 @@ static void two(void)
     end_setup(2, true);
 }
 
+/* In the ring of the P that goes away is one that an event has woken. */
+static void two_with_woken(void)
+{
+    begin_setup(2, false);
+    runs(0, 1, true);
+    runs(1, 0, true);
+    gs[2].state = GORT_G_RUNNABLE;
+    gort__p_put_woken(&ps[1], &gs[2]);
+    end_setup(3, true);
+}
+
 static void all_ended(void)
 {
     ps_in_order();
@@ -151,6 +163,11 @@ static void both_ended(void)
 {
     ps_in_order();
     MODEL_ASSERT(book.done == 3);
+}
+static void woken_ran(void)
+{
+    both_ended();
+    MODEL_ASSERT(book.ran == 1u << 2);
 }
 
 #define CASE(prepares, script, sysmon)                                                                       \
@@ -179,38 +196,42 @@ static void check_made(struct model m, const char *name, int tso)
     model_check_both(m, name, 1, 1);
 }
 
-TEST(stop_calling, .timeout = 180)
+TEST(stop_calling)
 {
     model_check_both(calling, "one that calls", 2, 1);
 }
-TEST(stop_no_membarrier, .timeout = 180)
+TEST(stop_no_membarrier)
 {
     model_check_both(calling_full, "one that calls, no membarrier", 2, 1);
 }
-TEST(stop_blocking, .timeout = 180)
+TEST(stop_blocking)
 {
     model_check_both(blocking, "one in an announced call", 2, 1);
 }
-TEST(stop_waking, .timeout = 180)
+TEST(stop_waking)
 {
     model_check_both(woken, "one that is woken in an announced call", 2, 1);
     model_check_both(woken_full, "one that is woken in an announced call, no membarrier", 2, 1);
 }
-TEST(stop_taken, .timeout = 180)
+TEST(stop_taken)
 {
     check_made(taken, "one whose P is taken", 2);
 }
-TEST(stop_taken_blocking, .timeout = 180)
+TEST(stop_taken_blocking)
 {
     check_made(taken_blocking, "one whose P is taken in an announced call", 1);
 }
-TEST(stop_preempted, .timeout = 180)
+TEST(stop_preempted)
 {
     check_made(preempted, "one that is asked to stop", 1);
 }
-TEST(fewer_procs, .timeout = 180)
+TEST(fewer_procs)
 {
     model_check_both(fewer, "fewer procs", 2, 2);
+    struct model m = fewer;
+    m.setup = two_with_woken;
+    m.final = woken_ran;
+    model_check_both(m, "fewer procs, and a woken one", 2, 1);
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.c - barriers: round after round, and who gives up is taken out; J21, J15.
+ * barrier.c - barriers: round after round, and who gives up is taken out.
+ * Covers: src/sync/sem.c
  */
 #include "waiting.h"
 
@@ -128,7 +129,7 @@ TEST_GO(all_pass_or_none_at_the_deadline, .procs = "1,2,4,64", .fuzz = true)
 static void wait_cancelled(void *unused)
 {
     (void)unused;
-    CHECK_EQ(gort_barrier_wait(&barrier), -ECANCELED);
+    CHECK_EQ(gort_barrier_wait_until(&barrier, GORT_FOREVER), -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 

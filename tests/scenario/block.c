@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * block.c - calls that block in the kernel, announced or not, stop nobody else and notice nothing themselves.
+ * Covers: src/sched/block.c src/sched/owner.c src/sched/sysmon.c
  */
 #include "hogs.h"
 
@@ -179,7 +180,7 @@ static void wait_for_child(void)
     CHECK_EQ(WEXITSTATUS(status), 5);
 }
 
-TEST_GO(waitpid, .procs = "1,2")
+TEST_GO(waitpid, .procs = "1,2", .native = TEST_FORKS)
 {
     start_others();
     long from;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan.c - channels: what each call returns in each state, order, conservation; group H of the catalogue. chan_life.c has
- * the rest of it.
+ * chan.c - channels: what each call returns in each state, order, conservation. chan_life.c has their lifetimes.
+ * Covers: src/sync/chan.c
  */
 #include "chan_ways.h"
 
@@ -124,7 +124,7 @@ TEST_GO(what_can_happen_does_so_past_its_deadline)
     int v = 3;
     int64_t now = gort_now();
     CHECK_EQ(gort_chan_recv_until(ch, &v, now), -ETIMEDOUT);
-    CHECK_EQ(gort_chan_recv_until(ch, &v, -1), -ETIMEDOUT);
+    CHECK_EQ(gort_chan_recv_until(ch, &v, gort_in(-1)), -ETIMEDOUT);
     CHECK_EQ(gort_chan_send_until(ch, &v, now), 0);
     CHECK_EQ(gort_chan_send_until(ch, &v, now), -ETIMEDOUT);
     CHECK_EQ(gort_chan_send_until(ch, &v, GORT_TRY), -EAGAIN);
@@ -615,9 +615,9 @@ TEST_GO(threads_and_goroutines_on_both_ends, .procs = "1,2,4,64", .fuzz = true)
         CHECK_EQ(gort_chan_close(ch1), 0);
         for (int i = 0; i < 4; i++)
             pthread_join(consumers[i], NULL);
+        settle(); /* a producer counts what it has sent, after it was received */
         CHECK_EQ(atomic_load(&counter), 8 * per_thread());
         CHECK_EQ(atomic_load(&sum), 0);
-        settle();
         gort_chan_unref(ch1);
     }
 }

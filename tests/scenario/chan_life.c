@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan_life.c - channels that are freed while others return from them, time out, outlive runs; H18-H20, J15.
+ * chan_life.c - channels that are freed while others return from them, time out, outlive runs.
+ * Covers: src/sync/chan.c
  */
 #include "chan_ways.h"
 

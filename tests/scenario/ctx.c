@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctx.c - contexts: trees, deadlines, inheritance, all cancelled at once; group K. ctx_wait.c has those who wait.
+ * ctx.c - contexts: trees, deadlines, inheritance, all cancelled at once. ctx_wait.c has those who wait.
+ * Covers: src/sync/ctx.c src/sched/scope.c src/base/ref.h
  */
 #include "waiting.h"
 
@@ -85,7 +86,7 @@ TEST_GO(positive_errors_and_zero)
     gort_ctx_unref(b);
 }
 
-/* K1: a child that is gone leaves nothing with its parent. */
+/* A child that is gone leaves nothing with its parent. */
 TEST_GO(children_come_and_go, .procs = "1,2")
 {
     gort_ctx *root = gort_ctx_new(NULL, GORT_FOREVER), *kept[10];
@@ -336,7 +337,7 @@ static gort_ctx *nodes[NODES];
 static void await_done(int i)
 {
     CHECK_EQ(gort_chan_recv_until(gort_ctx_done(nodes[i]), NULL, soon()), 0);
-    CHECK_NE(gort_ctx_err(nodes[i]), 0); /* K8: done means that there is an error */
+    CHECK_NE(gort_ctx_err(nodes[i]), 0); /* done means that there is an error */
     atomic_fetch_add(&counter, 1);
 }
 
@@ -345,7 +346,7 @@ static void cancel_node(int i)
     gort_ctx_cancel(nodes[i], 0);
 }
 
-/* K3: a tree, all cancelled at the same time in any order. */
+/* A tree, all cancelled at the same time in any order. */
 TEST_GO(a_hundred_cancelled_in_random_order, .procs = "1,2,4,64", .fuzz = true)
 {
     uint64_t seed = test_seed();
@@ -373,7 +374,7 @@ TEST_GO(a_hundred_cancelled_in_random_order, .procs = "1,2,4,64", .fuzz = true)
     }
 }
 
-/* K4: the woken cancels and drops the child while the parent is still at it. */
+/* The woken cancels and drops the child while the parent is still at it. */
 static void interlock(gort_ctx *parent, gort_ctx *below)
 {
     CHECK_EQ(gort_chan_recv(gort_ctx_done(parent), NULL), 0);
@@ -399,7 +400,7 @@ TEST_GO(woken_ones_cancel_on, .procs = "1,2,4,64", .fuzz = true)
     settle();
 }
 
-/* K5: cancelled while children are made: each of them is cancelled, with the parent's reason. */
+/* Cancelled while children are made: each of them is cancelled, with the parent's reason. */
 static void make_children(gort_ctx *parent)
 {
     for (int i = 0; i < 20; i++) {
@@ -428,7 +429,7 @@ TEST_GO(cancelled_while_children_are_made, .procs = "1,2,4,64", .fuzz = true)
     settle();
 }
 
-/* K6: thirty layers of either kind. */
+/* Thirty layers of either kind. */
 TEST_GO(thirty_layers, .procs = "1,2,4,64", .fuzz = true)
 {
     uint64_t seed = test_seed();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctx_wait.c - waiting under a context: every call is ended by a cancel, leaves no waiter behind and loses no value;
- * group K, H20.
+ * ctx_wait.c - waiting under a context: every call that a cancel may end is ended by it, leaves no waiter behind and loses
+ * no value; ctx_plain.c has those that it does not end.
+ * Covers: src/sched/scope.c src/sched/wait.c src/sync/chan.c src/sync/select.c src/sync/mutex.c src/sync/rwmutex.c
+ * Covers: src/sync/cond.c src/sync/wg.c src/sync/once.c src/sync/sem.c
  */
 #include "waiting.h"
 
@@ -99,14 +101,14 @@ static int wait_for(int kind)
     case W_SELECT_NONE:
         return gort_select(NULL, 0, GORT_FOREVER);
     case W_WG:
-        return gort_wg_wait(&obj.wg);
+        return gort_wg_wait_until(&obj.wg, GORT_FOREVER);
     case W_SEM:
-        return gort_sem_acquire(&obj.sem);
+        return gort_sem_acquire_until(&obj.sem, GORT_FOREVER);
     case W_SEM_UNTIL:
         return gort_sem_acquire_until(&obj.sem, soon());
     case W_COND:
         CHECK_EQ(gort_mutex_lock(&obj.cond_mu), 0);
-        err = gort_cond_wait(&obj.cond, &obj.cond_mu);
+        err = gort_cond_wait_until(&obj.cond, &obj.cond_mu, GORT_FOREVER);
         gort_mutex_unlock(&obj.cond_mu);
         return err;
     case W_MUTEX:
@@ -114,11 +116,11 @@ static int wait_for(int kind)
     case W_RLOCK:
         return gort_rwmutex_rlock_until(&obj.rw, soon());
     case W_WLOCK:
-        return gort_rwmutex_lock_until(&obj.rw, soon());
+        return gort_rwmutex_lock_until(&obj.rw, GORT_FOREVER);
     case W_BARRIER:
-        return gort_barrier_wait(&obj.barrier);
+        return gort_barrier_wait_until(&obj.barrier, GORT_FOREVER);
     default:
-        return gort_once_do(&obj.once, hold_the_once, once_gate);
+        return gort_once_do_until(&obj.once, hold_the_once, once_gate, GORT_FOREVER);
     }
 }
 
@@ -227,14 +229,14 @@ TEST_GO(what_can_happen_still_does_under_a_cancelled_one)
     CHECK_EQ(gort_chan_recv(ch, &v), 1);
     CHECK_EQ(gort_chan_recv(ch, &v), -ECANCELED);
     gort_sem sem = {0};
-    CHECK_EQ(gort_sem_acquire(&sem), -ECANCELED);
+    CHECK_EQ(gort_sem_acquire_until(&sem, GORT_FOREVER), -ECANCELED);
     gort_sem_release(&sem);
-    CHECK_EQ(gort_sem_acquire(&sem), 0);
+    CHECK_EQ(gort_sem_acquire_until(&sem, GORT_FOREVER), 0);
     gort_mutex mu = {0};
     CHECK_EQ(gort_mutex_lock_until(&mu, gort_in(GORT_SEC)), 0);
     CHECK_EQ(gort_mutex_lock_until(&mu, gort_in(GORT_SEC)), -ECANCELED);
     gort_wg wg = {0};
-    CHECK_EQ(gort_wg_wait(&wg), 0);
+    CHECK_EQ(gort_wg_wait_until(&wg, GORT_FOREVER), 0);
     CHECK_EQ(gort_yield(), 0);
     gort_ctx_use(NULL);
     gort_chan_unref(ch);

@@ -2,6 +2,7 @@
 /*
  * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads that go on
  * using objects while it happens, objects that outlive those who waited for them, a signal from before it, who computes on.
+ * Covers: src/sched/run.c src/sched/entry.c src/sched/wait.c
  */
 #include <gort.h>
 
@@ -396,7 +397,7 @@ TEST(a_channel_is_freed_after_the_run_of_those_who_waited)
 {
     long before = 0;
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     for (int i = 0; i < 40; i++) {
         box = gort_chan_new(ROOM, 64);
         CHECK(box);
@@ -464,8 +465,11 @@ static void compute_and_call(void *unused)
 static void yield_until_asked(void *unused)
 {
     (void)unused;
-    while (!atomic_load(&asked))
+    while (!atomic_load(&asked)) {
+        usleep(
+            200); /* the one that is asked may have been told to get a CPU only when nobody else wants it */
         gort_yield();
+    }
 }
 
 static int leave_one_asked(void *unused)
@@ -487,7 +491,7 @@ static int leave_one_asked(void *unused)
 static void end_beside_one_asked(int rounds)
 {
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("threads do not run at the same time, or are counted differently here");
+        SKIP("only natively: valgrind and emulators run threads one at a time, or add their own");
     struct sigaction action = {.sa_handler = keep_back};
     sigaddset(&action.sa_mask, SIGURG);
     CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
@@ -550,7 +554,7 @@ static int leave_one_stepping(void *unused)
 TEST(one_that_computes_is_frozen_at_the_end, .procs = "2,4")
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("signals are kept back, or threads do not run at the same time, here");
+        SKIP("only natively, without sanitizers: they keep signals back, or run threads one at a time");
     for (int round = 0; round < 5; round++) {
         CHECK_EQ(gort_run(leave_one_stepping, NULL), 5);
         long at = atomic_load(&steps);

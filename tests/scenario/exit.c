@@ -2,6 +2,7 @@
 /*
  * exit.c - how goroutines and runs end: handlers and keys, gort_exit from any depth, main's return with others
  * queued, waiting, computing or blocked, and what those may still do afterwards.
+ * Covers: src/sched/exit.c src/sched/run.c
  */
 #include <gort.h>
 
@@ -457,7 +458,7 @@ static void check_late(int what, bool in_next_run)
 TEST(one_blocked_at_the_end_ends_when_it_returns, .procs = "2,4")
 {
     if (test_under_emulator())
-        SKIP("threads are counted differently here");
+        SKIP("only natively: the emulator's own threads would be counted too");
     CHECK_EQ(pipe(fds), 0);
     CHECK_EQ(gort_key_create(&late_key, NULL), 0);
     for (int what = 0; what < LATES; what++)
@@ -467,17 +468,17 @@ TEST(one_blocked_at_the_end_ends_when_it_returns, .procs = "2,4")
 TEST(one_blocked_at_the_end_wakes_in_the_next_run, .procs = "2,4", .fuzz = true)
 {
     if (test_under_emulator())
-        SKIP("threads are counted differently here");
+        SKIP("only natively: the emulator's own threads would be counted too");
     CHECK_EQ(pipe(fds), 0);
     CHECK_EQ(gort_key_create(&late_key, NULL), 0);
     for (int what = 0; what < LATES; what++)
         check_late(what, true);
 }
 
-TEST(many_blocked_ones_leave_nothing, .procs = "2", .timeout = 120)
+TEST(many_blocked_ones_leave_nothing, .procs = "2")
 {
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("memory is counted differently here");
+        SKIP("only natively: the memory of the tool would be counted too");
     CHECK_EQ(pipe(fds), 0);
     int vmas = 0, open_fds = test_fd_count();
     long rss = 0;
@@ -668,7 +669,7 @@ static int leave_four(void *unused)
 TEST(those_who_compute_after_the_end_are_ended, .procs = "1,2")
 {
     if (test_under_sanitizer() || test_under_emulator())
-        SKIP("signals wait for a call there, or threads are counted differently");
+        SKIP("only natively, without sanitizers: they keep signals back, or have threads of their own");
     CHECK_EQ(pipe(fds), 0);
     int before = threads_before();
     for (int i = 0; i < 5; i++) {

@@ -3,6 +3,7 @@
  * foreign.c - a client library that knows nothing of gort and opens and closes its own sockets: hiredis against a redis
  * server of its own, on loopback.
  * Build: pkg:hiredis
+ * Covers: src/io/ready.c src/io/fd.c
  *
  * Needs libhiredis-dev when it is built and redis-server when it runs; without them the cases are skipped.
  */
@@ -12,9 +13,9 @@
 
 #ifndef HAVE_HIREDIS
 
-TEST(hiredis)
+TEST(hiredis, .native = TEST_FORKS)
 {
-    SKIP("built without hiredis (Debian: libhiredis-dev)");
+    SKIP("install libhiredis-dev and pkg-config and build again; not in static or cross builds");
 }
 
 #else
@@ -39,7 +40,7 @@ static gort_process start_server(void)
     gort_process p;
     int err = gort_spawn(&p, &c);
     if (err == -ENOENT)
-        SKIP("redis-server is not installed");
+        SKIP("install redis-server");
     CHECK_EQ(err, 0);
     for (int64_t until = soon(); (probe = gort_dial("tcp", addr)) < 0; gort_sleep(10 * GORT_MS))
         CHECK_MSG(gort_now() < until, "redis-server does not listen on %s", addr);
@@ -89,7 +90,7 @@ static void client(long who)
     atomic_fetch_add(&done, 1);
 }
 
-TEST_GO(hiredis, .procs = "1,2,4", .fuzz = true)
+TEST_GO(hiredis, .procs = "1,2,4", .fuzz = true, .native = TEST_FORKS)
 {
     gort_process p = start_server();
     for (long i = 0; i < CLIENTS; i++)

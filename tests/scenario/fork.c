@@ -2,6 +2,7 @@
 /*
  * fork.c - processes from goroutines: fork and exec under load works, and a forked child that calls gort dies with
  * a clear line.
+ * Covers: src/sched/run.c src/sched/entry.c src/os/linux/thread.c
  */
 #include <gort.h>
 
@@ -123,22 +124,22 @@ static void under_load(void (*fn)(void *))
     settle();
 }
 
-TEST_GO(fork_and_exec_under_load, .procs = "1,4", .fuzz = true)
+TEST_GO(fork_and_exec_under_load, .procs = "1,4", .fuzz = true, .native = TEST_FORKS)
 {
     under_load(fork_and_exec);
 }
 
-TEST_GO(posix_spawn_under_load, .procs = "1,4", .fuzz = true)
+TEST_GO(posix_spawn_under_load, .procs = "1,4", .fuzz = true, .native = TEST_FORKS)
 {
     under_load(spawn_one);
 }
 
-TEST_GO(system_under_load, .procs = "1,4", .fuzz = true)
+TEST_GO(system_under_load, .procs = "1,4", .fuzz = true, .native = TEST_FORKS)
 {
     under_load(system_one);
 }
 
-TEST_GO(popen_under_load, .procs = "1,4")
+TEST_GO(popen_under_load, .procs = "1,4", .native = TEST_FORKS)
 {
     under_load(popen_one);
 }
@@ -235,7 +236,7 @@ static void check_child(int what)
     check_said(child, fds, what);
 }
 
-TEST_GO(a_forked_goroutine_may_only_exec, .procs = "1,4")
+TEST_GO(a_forked_goroutine_may_only_exec, .procs = "1,4", .native = TEST_FORKS)
 {
     gort_wg_add(&waiting, 1);
     CHECK_EQ(gort_go(busy, NULL), 0);
@@ -253,7 +254,7 @@ static intptr_t fork_in_block(void *fds)
 }
 
 /* Others keep the locks of the runtime busy: the child must not want one of them. */
-TEST_GO(a_forked_blocking_call_may_only_exec, .procs = "1,4")
+TEST_GO(a_forked_blocking_call_may_only_exec, .procs = "1,4", .native = TEST_FORKS)
 {
     for (int i = 0; i < 3; i++)
         CHECK_EQ(gort_go(busy, NULL), 0);
@@ -283,7 +284,7 @@ static void *fork_in_thread(void *attached)
     return NULL;
 }
 
-TEST_GO(a_forked_thread_may_only_exec, .procs = "2")
+TEST_GO(a_forked_thread_may_only_exec, .procs = "2", .native = TEST_FORKS)
 {
     pthread_t a, b;
     gort_wg_add(&waiting, 1);
@@ -294,7 +295,7 @@ TEST_GO(a_forked_thread_may_only_exec, .procs = "2")
     pthread_join(b, NULL);
 }
 
-TEST_GO(a_child_that_just_ends_is_fine, .procs = "1,2")
+TEST_GO(a_child_that_just_ends_is_fine, .procs = "1,2", .native = TEST_FORKS)
 {
     CHECK_EQ(gort_go(busy, NULL), 0);
     for (int i = 0; i < 20; i++) {
@@ -329,7 +330,7 @@ static void *end_a_forked_thread(void *unused)
     return unused;
 }
 
-TEST_GO(a_thread_that_just_ends_in_the_child_is_fine, .procs = "1,2")
+TEST_GO(a_thread_that_just_ends_in_the_child_is_fine, .procs = "1,2", .native = TEST_FORKS)
 {
     CHECK_EQ(gort_go(busy, NULL), 0);
     for (int i = 1; i <= 20; i++) {
@@ -368,7 +369,7 @@ static int leave_some(void *unused)
 }
 
 /* TSan asks that nobody else is there when it forks: goroutines that met the end in a call are not, either. */
-TEST(between_runs_a_child_may_run, .procs = "1,2")
+TEST(between_runs_a_child_may_run, .procs = "1,2", .native = TEST_FORKS)
 {
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * group.c - groups: the first error, the cancel, the limit, and that wait comes after all; J19.
+ * group.c - groups: the first error, the cancel, the limit, and that wait comes after all.
+ * Covers: src/sync/group.c
  */
 #include "waiting.h"
 

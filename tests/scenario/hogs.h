@@ -32,12 +32,12 @@
 #define NEEDS_PURE_LOOPS()                                                                                   \
     do {                                                                                                     \
         if (UNDER_TSAN)                                                                                      \
-            SKIP("TSan keeps signals back from loops that do nothing but compute");                          \
+            SKIP("only without ThreadSanitizer: it keeps signals back from loops that only compute");        \
     } while (0)
 #define NEEDS_NATIVE_SPEED()                                                                                 \
     do {                                                                                                     \
         if (test_under_valgrind() || test_under_emulator())                                                  \
-            SKIP("threads do not run at the same time, or too slowly, here");                                \
+            SKIP("only natively: valgrind and emulators run threads one at a time, or too slowly");          \
     } while (0)
 
 static inline int hog_tid(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * io.c - pipes, files, ttys, eventfds, fds that somebody else made; gort_wait_fd; buffered reading and writing.
+ * Covers: src/io/fd.c src/io/rw.c src/io/file.c src/io/ready.c src/io/buf.c src/poll/fd.c
  */
 #include <pty.h>
 #include <poll.h>
@@ -163,7 +164,7 @@ TEST_GO(ttys, .procs = "1,2")
     char buf[64];
     struct termios raw;
     if (openpty(&master, &slave, NULL, NULL, NULL) != 0)
-        SKIP("no pty here");
+        SKIP("needs pseudo terminals: mount devpts on /dev/pts");
     CHECK_EQ(tcgetattr(slave, &raw), 0);
     cfmakeraw(&raw);
     CHECK_EQ(tcsetattr(slave, TCSANOW, &raw), 0);
@@ -630,7 +631,7 @@ static int use_own_fds(void *unused)
     return status < 0 ? 104 : taken;
 }
 
-TEST(started_without_standard_fds, .procs = "1,2")
+TEST(started_without_standard_fds, .procs = "1,2", .native = TEST_FORKS)
 {
     int kept[3];
     for (int fd = 0; fd < 3; fd++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* key.c - goroutine-local values: one a goroutine, destroyed once at its end, keys that come and go. */
+/*
+ * key.c - goroutine-local values: one a goroutine, destroyed once at its end, keys that come and go.
+ * Covers: src/sched/key.c src/sched/extra.c
+ */
 #include <gort.h>
 
 #include <errno.h>
@@ -182,7 +185,7 @@ TEST_GO(there_are_256, .procs = "1,2")
 TEST_GO(values_are_freed, .procs = "1")
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     for (int i = 0; i < GORT_KEYS_MAX; i++)
         CHECK_EQ(gort_key_create(&all[i], NULL), 0);
     long early = 0, n = test_scaled(20000, 2000);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mixed.c - plain threads in every call that waits, when the run ends; objects that outlive runs.
+ * Covers: src/sched/wait.c src/sched/entry.c src/sched/run.c src/sync/group.c src/sync/pool.c
  */
 #include "waiting.h"
 
@@ -250,7 +251,7 @@ static void make_objects(void)
 
 #define SYNC_KINDS ((1u << GROUP_WAIT) - 1)
 
-TEST(threads_that_wait_are_sent_away_in_fifty_runs, .procs = "1,2,4,64", .timeout = 120)
+TEST(threads_that_wait_are_sent_away_in_fifty_runs, .procs = "1,2,4,64")
 {
     make_objects();
     for (int i = 0; i < 50; i++)

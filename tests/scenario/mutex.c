@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex.c - mutexes: exclusion, fairness, deadlines against grants, threads, lifetimes; J1, J15-J17, B16.
+ * mutex.c - mutexes: exclusion, fairness, deadlines against grants, threads, lifetimes.
+ * Covers: src/sync/mutex.c
  */
 #include "waiting.h"
 

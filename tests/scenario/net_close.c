@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_close.c - closing while others wait: they are told, and the number's next file is never touched.
+ * Covers: src/io/fd.c src/io/wait.c src/poll/fd.c
  */
+#include <sys/eventfd.h>
+
 #include "netting.h"
 
 static atomic_long done, results[4];
@@ -191,7 +194,7 @@ static void beat(void)
         gort_sleep(GORT_MS);
 }
 
-/* A close that waits for its data to be sent keeps nobody else waiting, and the number is free meanwhile. */
+/* A close that waits for its data to be sent keeps nobody else waiting. */
 TEST_GO(a_close_that_lingers, .procs = "1,2")
 {
     int ends[2];
@@ -203,7 +206,6 @@ TEST_GO(a_close_that_lingers, .procs = "1,2")
     long before = atomic_load(&beats);
     CHECK_EQ(gort_close(ends[0]), 0);
     CHECK_GE(atomic_load(&beats), before + 3);
-    CHECK_EQ(gort_close(ends[0]), -EBADF);
     CHECK_EQ(gort_close(ends[1]), 0);
 }
 
@@ -262,4 +264,101 @@ TEST_GO(close_against_reading_nothing, .procs = "1,2", .timeout = 30)
     atomic_store(&enough, true);
     settle();
     close_pair(ends);
+}
+
+/* --- a writer stuck in a blocking call -------------------------------------------------------------
+ *
+ * An eventfd that is nearly full says that it can be written to, and blocks a write of more than is left. Whoever is in
+ * that call has the turn of a file that is closed by then.
+ */
+
+static atomic_int stuck_tid;
+static atomic_long stuck_result;
+
+static void stuck_write(int fd)
+{
+    uint64_t too_much = 5;
+    gort_lock_thread();
+    atomic_store(&stuck_tid, thread_id());
+    atomic_store(&stuck_result, gort_write(fd, &too_much, sizeof too_much));
+    gort_unlock_thread();
+    atomic_fetch_add(&done, 1);
+}
+
+/* Its number, with a writer stuck in it; *other is a second fd of the same file. */
+static int stuck_file(int *other)
+{
+    uint64_t nearly = UINT64_MAX - 2;
+    int fd = eventfd(0, EFD_CLOEXEC);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(gort_write(fd, &nearly, sizeof nearly), 8);
+    CHECK_GE(*other = fcntl(fd, F_DUPFD_CLOEXEC, 0), 0);
+    atomic_store(&stuck_tid, 0);
+    CHECK_EQ(GORT_GO(stuck_write, fd), 0);
+    await_thread(&stuck_tid);
+    return fd;
+}
+
+static void unstick(int other)
+{
+    uint64_t value;
+    CHECK_EQ(read(other, &value, sizeof value), 8);
+    await(&done, 1);
+    CHECK_EQ(stuck_result, 8);
+    CHECK_EQ(close(other), 0);
+    atomic_store(&done, 0);
+}
+
+static void write_and_count(int fd)
+{
+    CHECK_EQ(gort_write_all_until(fd, "1234567", 8, soon()), 8);
+    atomic_fetch_add(&results[0], 1);
+}
+
+TEST_GO(a_closed_files_turn_is_not_the_next_files, .procs = "1,2,4", .fuzz = true)
+{
+    if (test_under_emulator())
+        SKIP("only natively: an emulator tells the state of its own threads");
+    for (int i = 0; i < 10; i++) {
+        int other, ends[2], fd = stuck_file(&other);
+        char text[8];
+        CHECK_EQ(gort_write_until(fd, "1234567", 8, gort_in(GORT_MS)), -ETIMEDOUT); /* it has the turn */
+        CHECK_EQ(gort_close(fd), 0);
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        int same = ends[0] == fd ? 0 : 1;
+        if (ends[same] != fd)
+            CHECK_EQ(fcntl(ends[same = 0], F_DUPFD_CLOEXEC, fd), fd);
+        /* While the former file's writer is stuck, and while it ends. */
+        atomic_store(&results[0], 0);
+        CHECK_EQ(gort_write_until(fd, "1234567", 8, soon()), 8);
+        for (int k = 0; k < 4; k++)
+            CHECK_EQ(GORT_GO(write_and_count, fd), 0);
+        unstick(other);
+        await(&results[0], 4);
+        for (int k = 0; k < 5; k++)
+            CHECK_EQ(gort_read_full_until(ends[!same], text, 8, soon()), 8);
+        CHECK_EQ(gort_close(fd), 0);
+        if (ends[same] != fd)
+            CHECK_EQ(close(ends[same]), 0);
+        CHECK_EQ(gort_close(ends[!same]), 0);
+    }
+    settle();
+}
+
+/* A deadline that was set for the file before counts for nobody after a close, nor does one that comes late. */
+TEST_GO(a_closed_files_deadline_is_not_the_next_files)
+{
+    if (test_under_emulator())
+        SKIP("only natively: an emulator tells the state of its own threads");
+    int other, ends[2], fd = stuck_file(&other);
+    CHECK_EQ(gort_set_deadline(fd, GORT_WRITE, gort_in(0)), 0);
+    CHECK_EQ(gort_write(fd, "1234567", 8), -ETIMEDOUT);
+    CHECK_EQ(gort_close(fd), 0);
+    CHECK_EQ(gort_set_deadline(fd, GORT_WRITE, gort_in(0)), -EBADF);
+    CHECK_EQ(gort_pipe(ends), 0);
+    int w = fcntl(ends[1], F_DUPFD_CLOEXEC, fd);
+    CHECK_GE(w, fd);
+    CHECK_EQ(gort_write_until(w, "x", 1, soon()), 1);
+    unstick(other);
+    settle();
 }

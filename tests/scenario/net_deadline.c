@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_deadline.c - deadlines of fds and of calls; contexts.
+ * Covers: src/io/fd.c src/io/wait.c src/poll/fd.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */

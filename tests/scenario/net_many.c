@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_many.c - many connections; I/O beside goroutines that never wait; the count of those who wait.
+ * Covers: src/poll/poll.c src/poll/table.c src/sched/netpoll.c src/os/linux/epoll.c
  */
 #include <limits.h>
 #include <sys/resource.h>
@@ -86,10 +87,10 @@ TEST_GO(a_thousand_connections, .procs = "1,2,4", .fuzz = true)
     many(test_scaled(1000, 100), test_scaled(1000, 100), 3);
 }
 
-TEST_GO(ten_thousand_connections, .timeout = 120)
+TEST_GO(ten_thousand_connections)
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("too slow here");
+        SKIP("only natively, without sanitizers: too slow with the tools");
     many(10000, 100, 5);
 }
 
@@ -139,12 +140,12 @@ static void hog(void)
 }
 
 /* The same beside goroutines that compute and never call: more of them than Ps. */
-TEST_GO(io_beside_hogs, .procs = "1,2,4", .timeout = 120)
+TEST_GO(io_beside_hogs, .procs = "1,2,4")
 {
     char byte = 'x';
     int ends[2], rounds = (int)test_scaled(20, 5);
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("too slow here");
+        SKIP("only natively: too slow under valgrind and emulators");
     tcp_pair(ends);
     CHECK_EQ(GORT_GO(echo, ends[1]), 0);
     for (int i = 0; i < 2 * gort_maxprocs(0); i++)
@@ -193,7 +194,7 @@ TEST_GO(a_burst_is_shared, .procs = "2,4")
     pthread_t thread;
     int ps = 0;
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("threads do not run at the same time here");
+        SKIP("only natively: valgrind and emulators run threads one at a time");
     for (long i = 0; i < BURST; i++) {
         CHECK_EQ(gort_pipe(burst_ends[i]), 0);
         CHECK_EQ(GORT_GO(read_and_compute, i), 0);
@@ -288,7 +289,7 @@ static void compute_and_look(void *unused)
 TEST_GO(nor_one_that_computes, .procs = "1")
 {
     if (test_under_emulator())
-        SKIP("it may have all of its time slice and get nowhere");
+        SKIP("only natively: in an emulator it may have all of its time slice and get nowhere");
     start_game();
     CHECK_EQ(gort_go(compute_and_look, NULL), 0);
     await(&stops, 80);
@@ -335,7 +336,8 @@ TEST_GO(deadlock_after_io, .crash = "all goroutines are asleep")
     int ends[2];
     char byte;
     if (test_under_emulator())
-        SKIP("the emulator has a thread of its own, so nobody can be sure that all are asleep");
+        SKIP(
+            "only natively: the emulator has a thread of its own, so nobody can be sure that all are asleep");
     tcp_pair(ends);
     CHECK_EQ(gort_read_until(ends[0], &byte, 1, gort_in(GORT_MS)), -ETIMEDOUT);
     close_pair(ends);

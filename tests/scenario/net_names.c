@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_names.c - a name server that does not answer, and names with several addresses.
+ * Covers: src/io/dns.c src/io/ares.c src/io/dial.c
  *
  * The process gets a network and a file system of its own, in which a thread of the test is the name server, on port 53
  * of 127.0.0.1, and resolv.conf names it; both.test is in the hosts file, with an address of either family. It is silent for all names but those that begin with "known", which is
@@ -33,15 +34,15 @@ static void world_of_our_own(void)
     char map[64], path[64];
     int uid = (int)getuid();
     if (test_under_emulator())
-        SKIP("namespaces of the emulator are its own");
+        SKIP("only natively: the emulator's namespaces are its own");
     if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) {
         if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET) != 0)
-            SKIP("no namespaces here");
+            SKIP("needs root, or user namespaces (kernel.unprivileged_userns_clone=1)");
         snprintf(map, sizeof map, "0 %d 1", uid);
         write_file("/proc/self/uid_map", map);
     }
     if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0)
-        SKIP("no mounts here");
+        SKIP("needs the right to mount in a namespace of its own");
     static const char *const files[2][2] = {
         {"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n"},
         {"/etc/hosts", "127.0.0.1 localhost both.test\n::1 both.test\n"}};
@@ -55,7 +56,8 @@ static void world_of_our_own(void)
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (!mounted || fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) != 0)
-        SKIP("no resolv.conf or loopback of our own");
+        SKIP(
+            "needs the right to have a resolv.conf and a loopback of its own (root, not in a restricted container)");
     close(fd);
 }
 
@@ -254,7 +256,7 @@ static int dial_from_either_family(void *unused)
     struct sockaddr_storage found[4];
     int n = gort_resolve("both.test", "53", found, 4);
     if (n != 2)
-        SKIP("no IPv6 here");
+        SKIP("needs IPv6 on the loopback device");
     for (int i = 0; i < 4; i++) {
         int server = gort_listen(nets[i / 2], locals[i % 2]), port = 0;
         CHECK_GT(gort_local_addr(server, text, sizeof text), 0);

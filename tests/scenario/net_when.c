@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_when.c - gort_go_when: goroutines that begin when an fd is ready.
+ * Covers: src/io/when.c
  */
 #include "netting.h"
 #include "poll/poll.h"
@@ -193,7 +194,7 @@ TEST_GO(idle_ones_are_small)
     enum { N = 400 };
     int ends[N][2];
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is not ours alone here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     for (int i = 0; i < N; i++)
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends[i]), 0);
     CHECK_EQ(gort_go_when(ends[0][0], GORT_READ, take, as_arg(ends[0][0])), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * once.c - doing something once: all callers wait for it, an end by gort_exit counts; J9.
+ * once.c - doing something once: all callers wait for it, an end by gort_exit counts.
+ * Covers: src/sync/once.c
  */
 #include "waiting.h"
 
@@ -137,7 +138,7 @@ static void hold_once(void *unused)
 static void cancelled_user(void *unused)
 {
     (void)unused;
-    CHECK_EQ(gort_once_do(&once, build, NULL), -ECANCELED);
+    CHECK_EQ(gort_once_do_until(&once, build, NULL, GORT_FOREVER), -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pool.c - the worker pool: every job once, a bounded queue, and a close that finishes what was begun.
+ * Covers: src/sync/pool.c
  */
 #include "waiting.h"
 
@@ -128,7 +129,7 @@ TEST_GO(contexts_do_not_stop_the_workers, .procs = "1,2,4,64", .fuzz = true)
 static void submit_cancelled(void *unused)
 {
     (void)unused;
-    CHECK_EQ(gort_pool_submit(&pool, count, NULL), -ECANCELED);
+    CHECK_EQ(gort_pool_submit_until(&pool, count, NULL, GORT_FOREVER), -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 

@@ -2,6 +2,7 @@
 /*
  * preempt.c - nothing that computes stops the others: loops without a single gort call beside goroutines that want
  * to go on, locks that a stopped one holds, and many more loops than Ps.
+ * Covers: src/sched/preempt.c src/sched/sysmon.c src/os/linux/text.c
  *
  * What the interrupted code itself may notice (nothing) is in preempt_state.c; signals in preempt_signal.c.
  */
@@ -23,10 +24,11 @@ static atomic_bool stop;
 static FILE *null_file;
 
 /* What a frozen one had allocated is no leak that we can help. */
-#define NEEDS_LIBC_MALLOC()                                                                                  \
-    do {                                                                                                     \
-        if (test_under_sanitizer() || test_under_valgrind())                                                 \
-            SKIP("what the left ones had allocated is a leak, and the allocator is another one");            \
+#define NEEDS_LIBC_MALLOC()                                                                                         \
+    do {                                                                                                            \
+        if (test_under_sanitizer() || test_under_valgrind())                                                        \
+            SKIP(                                                                                                   \
+                "only without sanitizers and valgrind: what is left at the end of the run counts as a leak there"); \
     } while (0)
 
 /* --- loops of every kind beside one that ticks ------------------------------------------------------- */
@@ -335,7 +337,7 @@ TEST_GO(a_mutex_that_a_stopped_one_holds, .procs = "1,2")
 TEST_GO(a_file_lock_that_a_stopped_one_holds, .procs = "1,2")
 {
     if (UNDER_TSAN)
-        SKIP("TSan does not know the locks of stdio");
+        SKIP("only without ThreadSanitizer: it does not know the locks of stdio");
     all_use(use_stdio);
 }
 
@@ -362,7 +364,7 @@ TEST_GO(the_lock_of_malloc, .procs = "1,2",
 {
     gort_wg wg = {0};
     if (test_under_valgrind())
-        SKIP("the allocator is another one here");
+        SKIP("only without valgrind: its malloc is not the C library's");
     test_seed();
     for (intptr_t i = 0; i < 16; i++)
         CHECK_EQ(gort_wg_go(&wg, use_malloc, (void *)i), 0);
@@ -403,10 +405,10 @@ static void spawn_some(void *unused)
     }
 }
 
-TEST_GO(children_under_preemption, .procs = "1,2")
+TEST_GO(children_under_preemption, .procs = "1,2", .native = TEST_FORKS)
 {
     if (test_under_sanitizer())
-        SKIP("what the left ones had allocated is a leak");
+        SKIP("only without sanitizers: what is left at the end of the run counts as a leak there");
     gort_wg wg = {0};
     NEEDS_NATIVE_SPEED();
     for (int i = 0; i < 2; i++) {
@@ -434,7 +436,8 @@ static void check_libc_after(void (*loop)(void *))
 {
     static char room[1 << 20];
     if (test_under_valgrind())
-        SKIP("valgrind delivers a signal every 100,000 blocks of code: hardly ever outside of libc");
+        SKIP(
+            "only without valgrind: it delivers signals every 100,000 blocks of code, hardly ever outside of libc");
     null_file = fopen("/dev/null", "w");
     CHECK(null_file);
     CHECK_EQ(setvbuf(null_file, room, _IOFBF, sizeof room), 0);
@@ -544,7 +547,7 @@ static bool stands_still(void *unused)
 TEST(a_loop_over_memset_stands_still_after_the_run, .procs = "1,2")
 {
     if (test_under_sanitizer())
-        SKIP("memset is the sanitizer's");
+        SKIP("only without sanitizers: memset is theirs");
     CHECK_EQ(gort_run(leave_memset, NULL), 13);
     CHECK(test_eventually(stands_still, NULL, 20));
 }

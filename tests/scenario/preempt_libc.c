@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * preempt_libc.c - the C library in the hands of 64 goroutines that are interrupted every millisecond: every result is right.
+ * Covers: src/sched/preempt.c src/os/linux/text.c
  *
  * Sleepers that wake all the time make slices of a millisecond out of those of ten.
  */

@@ -2,6 +2,7 @@
 /*
  * preempt_signal.c - the signal behind preemption and the program's own signals: the same one and others, handlers
  * that jump, masks; preemption switched off for a moment or for good.
+ * Covers: src/sched/preempt.c src/os/linux/signal.c
  */
 #include "hogs.h"
 
@@ -368,7 +369,7 @@ static void jumper(void *unused)
 static void install_jump(int signo)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("jumping off a signal stack confuses the tools");
+        SKIP("only natively, without sanitizers: jumping off a signal stack confuses the tools");
     struct sigaction sa;
     memset(&sa, 0, sizeof sa);
     sa.sa_handler = jump;

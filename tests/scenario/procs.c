@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any time.
+ * Covers: src/sched/proc.c src/sched/run.c src/sched/keeper.c
  */
 #include "hogs.h"
 
@@ -80,7 +81,7 @@ TEST_GO(it_follows_the_affinity, .env = "GORT_DEBUG=limits=10")
     CHECK_EQ(sched_getaffinity(getpid(), sizeof all, &all), 0);
     int n = gort_maxprocs(0), cpu = 0;
     if (CPU_COUNT(&all) < 2 || n < 2)
-        SKIP("just one CPU");
+        SKIP("needs two CPUs");
     while (!CPU_ISSET(cpu, &all))
         cpu++;
     CPU_ZERO(&one);
@@ -102,7 +103,7 @@ TEST_GO(it_follows_the_affinity, .env = "GORT_DEBUG=limits=10")
 TEST(can_be_set_before_a_run)
 {
     if (getenv("GORT_MAXPROCS"))
-        SKIP("GORT_MAXPROCS is set");
+        SKIP("unset GORT_MAXPROCS: this is about its default");
     int cpus = gort_maxprocs(0);
     CHECK_GE(cpus, 1);
     CHECK_EQ(gort_run(ask, NULL), cpus);
@@ -343,7 +344,7 @@ static void full_load(void)
     CHECK_EQ(gort_go(locked_yielder, NULL), 0);
 }
 
-TEST_GO(a_thousand_changes_under_load, .procs = "1,2,4", .fuzz = true, .timeout = 120)
+TEST_GO(a_thousand_changes_under_load, .procs = "1,2,4", .fuzz = true)
 {
     uint64_t random = test_seed();
     int now = gort_maxprocs(0);
@@ -410,7 +411,7 @@ TEST_GO(threads_end_during_changes, .procs = "1,2,4", .fuzz = true)
 
 /* --- more than there are CPUs ----------------------------------------------------------------------- */
 
-TEST_GO(a_thousand_on_a_small_machine, .env = "GORT_MAXPROCS=1024", .timeout = 120)
+TEST_GO(a_thousand_on_a_small_machine, .env = "GORT_MAXPROCS=1024")
 {
     CHECK_EQ(gort_maxprocs(0), 1024);
     for (int i = 0; i < 3000; i++) {

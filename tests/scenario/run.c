@@ -2,6 +2,7 @@
 /*
  * run.c - runs as a whole: they start, nest not, leave nothing; and what each goroutine keeps for itself while it
  * moves between threads: errno, floating-point control words, a stack that unwinders and debuggers can walk.
+ * Covers: src/sched/run.c src/sched/m.c src/arch/x86_64/entry.S src/arch/aarch64/entry.S
  */
 #include <gort.h>
 
@@ -66,7 +67,7 @@ TEST(hundreds_of_runs_leave_nothing, .procs = "1,2,4,64", .fuzz = true)
     int fds = test_fd_count(), vmas = 0;
     long rss = 0;
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("memory and threads are counted differently here");
+        SKIP("only natively: memory and threads of the tools would be counted too");
     test_debug("preempt=off");              /* the thread of one that is stopped when its run ends stays */
     CHECK_EQ(gort_run(some_work, NULL), 1); /* sanitizers start a thread of their own beside the first */
     int threads = test_under_sanitizer() ? 2 : 1;
@@ -93,7 +94,7 @@ TEST(hundreds_of_runs_leave_nothing, .procs = "1,2,4,64", .fuzz = true)
 TEST(a_run_unmaps_what_it_mapped, .procs = "4")
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     enum { RUNS = 40 };
     test_debug("preempt=off"); /* the thread of one that is stopped when its run ends stays */
     gort_run(some_work, NULL);
@@ -214,6 +215,7 @@ TEST(bad_configurations_are_refused)
     CHECK_EQ(gort_run_with(&(gort_config){.max_threads = -1}, return_5, NULL), -EINVAL);
     CHECK_EQ(gort_run_with(&(gort_config){.signal = 9}, return_5, NULL), -EINVAL);
     CHECK_EQ(gort_run_with(&(gort_config){.reserved_int = 1}, return_5, NULL), -EINVAL);
+    CHECK_EQ(gort_run_with(&(gort_config){.reserved = {[11] = 1}}, return_5, NULL), -EINVAL);
     CHECK_EQ(gort_run_with(&(gort_config){0}, return_5, NULL), 5);
     CHECK_EQ(gort_run_with(NULL, return_5, NULL), 5);
 }
@@ -344,7 +346,7 @@ static void short_with_words(int n)
 TEST_GO(each_has_its_control_words, .procs = "1,2,4", .fuzz = true)
 {
     if (test_under_valgrind())
-        SKIP("valgrind knows only one rounding mode");
+        SKIP("only without valgrind: it knows one rounding mode");
     default_words = fp_read();
     for (int i = 0; i < 4; i++) {
         fp_set((enum fp_round)i, 0);
@@ -486,12 +488,12 @@ TEST_GO(gdb_target, .procs = "2") /* what gdb_shows_a_clean_stack looks at; pass
     yield_until(1);
 }
 
-TEST(gdb_shows_a_clean_stack, .timeout = 120)
+TEST(gdb_shows_a_clean_stack)
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("gdb and this do not mix");
+        SKIP("only natively, without sanitizers: gdb would see the tools");
     if (system("command -v gdb >/dev/null 2>&1") != 0)
-        SKIP("there is no gdb");
+        SKIP("install gdb");
     char command[4600], self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     CHECK_GT(len, 0);
@@ -508,7 +510,8 @@ TEST(gdb_shows_a_clean_stack, .timeout = 120)
     pclose(f);
     text[n] = '\0';
     if (strstr(text, "Operation not permitted") || strstr(text, "Could not trace"))
-        SKIP("gdb may not trace here");
+        SKIP(
+            "gdb may not trace here: allow ptrace (kernel.yama.ptrace_scope=0, or a container with SYS_PTRACE)");
     const char *bt = strstr(text, "\nBT\n"), *end = strstr(text, "\nEND");
     CHECK_MSG(bt && end && bt < end, "gdb said: %s", text);
     text[end - text] = '\0';

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwmutex.c - many readers or one writer: exclusion, no starvation either way, deadlines; J3-J6, J15.
+ * rwmutex.c - many readers or one writer: exclusion, no starvation either way, deadlines.
+ * Covers: src/sync/rwmutex.c
  */
 #include "waiting.h"
 

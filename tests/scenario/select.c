@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.c - one of several: which one, just one, fairly, and nothing left behind; group I of the catalogue.
+ * select.c - one of several: which one, just one, fairly, and nothing left behind.
+ * Covers: src/sync/select.c
  */
 #include "waiting.h"
 
@@ -79,7 +80,7 @@ TEST_GO(what_can_happen_does_so_past_its_deadline)
     gort_case send = SEND(ch, &v), recv = RECV(ch, &got);
     int64_t now = gort_now();
     CHECK_EQ(gort_select(&recv, 1, now), -ETIMEDOUT);
-    CHECK_EQ(gort_select(&recv, 1, -1), -ETIMEDOUT);
+    CHECK_EQ(gort_select(&recv, 1, gort_in(-1)), -ETIMEDOUT);
     CHECK_EQ(gort_select(&send, 1, now), 0);
     CHECK_EQ(gort_select(&send, 1, now), -ETIMEDOUT);
     CHECK_EQ(gort_select(&recv, 1, now), 0);
@@ -689,7 +690,7 @@ static void pong(gort_chan *in, gort_chan *out, gort_chan *idle, long n)
     atomic_fetch_add(&counter, 1);
 }
 
-TEST_GO(a_million_selects_use_no_memory, .procs = "1,2", .timeout = 120)
+TEST_GO(a_million_selects_use_no_memory, .procs = "1,2")
 {
     gort_chan *a = gort_chan_new(sizeof(long), 0), *b = gort_chan_new(sizeof(long), 0),
               *idle = gort_chan_new(8, 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* select_bodies.c - GORT_SELECT: the cases stand beside their bodies, and just one body runs. */
+/*
+ * select_bodies.c - GORT_SELECT: the cases stand beside their bodies, and just one body runs.
+ * Covers: include/gort/select.h src/sync/select.c
+ */
 #include "waiting.h"
 
 /* Which body ran, and what it saw. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * select_many.c - selects over thousands of channels: the time they take, who is chosen, nothing lost.
+ * Covers: src/sync/select.c
  */
 #include "waiting.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sem.c - semaphores: permits are neither lost nor made up; J14, J15.
+ * sem.c - semaphores: permits are neither lost nor made up.
+ * Covers: src/sync/sem.c
  */
 #include "waiting.h"
 
@@ -183,7 +184,7 @@ TEST_GO(a_deadline_is_not_early, .procs = "1,2,4,64", .fuzz = true)
 static void acquire_cancelled(void *unused)
 {
     (void)unused;
-    CHECK_EQ(gort_sem_acquire(&sem), -ECANCELED);
+    CHECK_EQ(gort_sem_acquire_until(&sem, GORT_FOREVER), -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 

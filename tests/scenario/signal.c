@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * signal.c - signals in channels.
+ * Covers: src/io/signal.c src/os/linux/caught.c
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -198,7 +199,7 @@ static void raise_later(void)
     }
 }
 
-TEST_GO(no_deadlock_while_registered)
+TEST_GO(no_deadlock_while_registered, .native = TEST_FORKS)
 {
     int signo, status;
     gort_chan *ch = gort_chan_new(sizeof(int), 1);

@@ -2,6 +2,7 @@
 /*
  * spawn.c - starting goroutines: each runs exactly once with what it was given, from anywhere, in any number,
  * and costs what it should.
+ * Covers: src/sched/spawn.c src/sched/self.c src/sched/extra.c
  */
 #include <gort.h>
 
@@ -61,7 +62,7 @@ static void link_of_chain(long i)
 TEST_GO(a_chain_of_ten_thousand, .procs = "1,2,4", .fuzz = true)
 {
     if (LINKS > test_most_goroutines())
-        SKIP("the tool can follow %ld goroutines at a time", test_most_goroutines());
+        SKIP("only without gcc's ThreadSanitizer: it knows %ld goroutines at a time", test_most_goroutines());
     for (long i = 0; i <= LINKS; i++)
         gort_wg_add(&chain[i].ready, 1);
     for (long i = 0; i < LINKS; i++)
@@ -149,7 +150,7 @@ static void burst(long from, long to, uint64_t seed)
     }
 }
 
-TEST_GO(each_of_a_million_runs_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
+TEST_GO(each_of_a_million_runs_once, .procs = "1,2,4,64", .fuzz = true)
 {
     ids = test_scaled(1000000, 50000);
     CHECK(ran = calloc((size_t)ids, 1));
@@ -401,7 +402,7 @@ TEST_GO(copies_any_size, .procs = "1,4", .fuzz = true)
 TEST_GO(copies_are_freed, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     char block[GORT_GO_COPY_MAX] = {0};
     long early = 0, n = test_scaled(200000, 20000);
     for (long i = 0; i < n; i++) {
@@ -556,6 +557,11 @@ TEST_GO(stacks_are_as_large_as_asked, .procs = "1,2")
     yield_until(n);
     CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = ((size_t)1 << 30) + 1}, count, NULL), -EINVAL);
     CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = SIZE_MAX}, count, NULL), -EINVAL);
+    for (size_t i = 0; i < sizeof((gort_attr *)NULL)->reserved / sizeof(uintptr_t); i++) {
+        gort_attr attr = {.name = "of a later version"};
+        attr.reserved[i] = 1;
+        CHECK_EQ(gort_go_with(&attr, count, NULL), -EINVAL);
+    }
     CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = 1}, count, NULL), 0);
     yield_until(n + 1);
     while (gort_count() > 1)
@@ -591,7 +597,7 @@ TEST(the_default_size_from_the_environment, .env = "GORT_STACK=2097152")
 TEST_GO(not_run_yet_costs_its_record, .procs = "1", .serial = true)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     const long n = 200000;
     CHECK_EQ(gort_go(count, NULL), 0);
     yield_until(1);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told about them.
+ * Covers: src/mem/stack.c src/mem/scavenge.c src/sched/shrink.c src/sched/recycle.c src/sched/census.c
+ * Covers: src/os/linux/pages.c src/os/linux/vm.c
  */
 #include <netdb.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "waiting.h"
 
@@ -16,7 +19,7 @@ static gort_wg gate;
 static void no_counting(void)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
 }
 
 /* Uses the stack down to `low`, a KiB a call; what a tool adds to each frame counts. */
@@ -71,7 +74,7 @@ TEST_GO(nine_tenths_of_a_gib, .procs = "1", .serial = true)
     if (f)
         fclose(f);
     if (kb < 3 * 1024 * 1024)
-        SKIP("only %ld KiB of memory", kb);
+        SKIP("needs 3 GiB of free memory, found %ld KiB", kb);
     long before = test_rss_kb();
     CHECK_EQ(gort_go_with(&(gort_attr){.stack_size = size}, use_most, (void *)(uintptr_t)size), 0);
     while (atomic_load(&counter) < 1)
@@ -395,7 +398,7 @@ static void wait_until_closed(void *ch)
 
 /* While some live on in every chunk no record can be given back, and looking for one is done less and less often. When they end
  * all of it goes soon, though nothing else happens. */
-TEST_GO(records_are_given_back_after_looks_in_vain, .procs = "2", .timeout = 60)
+TEST_GO(records_are_given_back_after_looks_in_vain, .procs = "2")
 {
     no_counting();
     gort_chan *first = gort_chan_new(0, 0), *last = gort_chan_new(0, 0);
@@ -453,7 +456,7 @@ TEST_GO(trimmed_while_they_are_woken, .procs = "1,2,4", .fuzz = true)
 
 /* Without mappings for guards: more goroutines than vm.max_map_count, and the program itself can still map. */
 TEST_GO(more_than_there_are_mappings, .env = "GORT_DEBUG=noguard=1",
-        .expect = "^gort: stacks from here on have no guard but a canary")
+        .expect = "^gort: new stacks have a canary instead of a guard")
 {
     no_counting();
     start(40000, 0);
@@ -580,7 +583,7 @@ TEST_GO(the_census_of_many_functions, .procs = "1,2", .env = "GORT_DEBUG=stackce
 TEST_GO(
     the_dump_tells,
     .expect =
-        "^goroutine [0-9]+ \\(deep\\) \\[waiting: wait group\\] created by goroutine 1, stack (9|1[0-9])[0-9]K of 256K$")
+        "^goroutine [0-9]+ \\(deep\\) \\[waiting: wait group\\] created by goroutine 1, stack (9|1[0-9])[0-9]K of 256K, runs go_deep_and_wait\\+0x0 ")
 {
     no_counting();
     gort_wg_add(&gate, 1);
@@ -588,4 +591,39 @@ TEST_GO(
     await_waiting("wait group", 1);
     gort_dump(2);
     finish(1);
+}
+
+static long parked_rss;
+static int main_parks_many(void *unused)
+{
+    (void)unused;
+    start(2000, 0);
+    parked_rss = status_kb("VmRSS");
+    finish(2000);
+    start(500, 100 * KIB); /* and can be used, given back and used again */
+    gort_sleep(600 * GORT_MS);
+    finish(500);
+    return 0;
+}
+
+/* --- locked memory ------------------------------------------------------------------------------------------------- */
+
+/* Stacks are locked as they are used: not all of their address space, which would be half a GiB for these. */
+TEST(locked_memory_only_where_it_is_used, .procs = "1,2")
+{
+    no_counting();
+    size_t room = 2048 * MIB; /* of address space, which counts although it is not used */
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+    int err = mlockall(MCL_CURRENT | MCL_FUTURE);
+    void *p = err ? MAP_FAILED
+                  : mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        SKIP("RLIMIT_MEMLOCK refuses: needs CAP_IPC_LOCK, or ulimit -l unlimited");
+    CHECK_EQ(munmap(p, room), 0);
+    long before = status_kb("VmRSS"), locked = status_kb("VmLck");
+    CHECK_EQ(gort_run(main_parks_many, NULL), 0);
+    CHECK_LT(parked_rss - before,
+             2000 * 40 + 100 * 1024); /* and the stacks of some threads, which are libc's */
+    CHECK_GT(locked, 0);
 }

@@ -2,6 +2,7 @@
 /*
  * sysmon.c - the monitor thread costs little when there is little to watch, sees what it must without an fd, and takes Ps from
  * sleepers without starving anybody.
+ * Covers: src/sched/sysmon.c src/sched/rest.c
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static long sleeps_of_the_monitor(void)
 TEST_GO(it_rests_between_bursts, .procs = "1,2,4")
 {
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("threads are the emulator's here");
+        SKIP("only natively: valgrind's and emulators' own threads would be counted too");
     for (int64_t until = soon(); sleeps_of_the_monitor() < 0; gort_sleep(GORT_MS))
         CHECK(gort_now() < until);
     long before = sleeps_of_the_monitor();
@@ -63,7 +64,7 @@ TEST_GO(it_rests_between_bursts, .procs = "1,2,4")
 TEST_GO(it_sleeps_while_all_do, .procs = "1,2")
 {
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("threads are the emulator's here");
+        SKIP("only natively: valgrind's and emulators' own threads would be counted too");
     long before, sleeps;
     int64_t until = soon();
     do {
@@ -79,9 +80,9 @@ TEST_GO(it_is_not_woken_for_a_little, .procs = "1,2,4")
 {
     enum { TIMES = 50 };
     if (test_under_emulator() || test_under_valgrind() || test_under_sanitizer())
-        SKIP("a little takes longer here");
+        SKIP("only natively, without sanitizers: a little takes longer there");
     if (gort__os_force.no_timerfd)
-        SKIP("without a timerfd it is woken to be told when to wake");
+        SKIP("not with GORT_DEBUG=notimerfd: a thread is woken to be told when to wake");
     long before, sleeps;
     int64_t until = soon();
     do { /* again if the machine was busy with something else */
@@ -103,6 +104,20 @@ TEST_GO(it_guards_who_begins_to_compute, .procs = "1")
         CHECK_EQ(gort_go(stops_it, NULL), 0);
         while (!atomic_load(&stop)) /* without a call */
             ;
+    }
+}
+
+/* One that sleeps often and briefly, without a call of ours, is never found asleep at two looks in a row. */
+TEST_GO(short_sleeps_do_not_keep_a_p, .procs = "1")
+{
+    int64_t until = gort_in(test_seconds(15));
+    for (int i = 0; i < 20; i++) {
+        atomic_store(&stop, false);
+        CHECK_EQ(gort_go(stops_it, NULL), 0);
+        while (!atomic_load(&stop)) {
+            CHECK_MSG(gort_now() < until, "%d of 20 had a turn", i);
+            usleep(200 + (unsigned)i % 4 * 100);
+        }
     }
 }
 
@@ -134,7 +149,7 @@ TEST_GO(sleepers_that_compute_starve_nobody, .procs = "1,2")
 {
     enum { N = 32, NEW = 3 };
     if (test_under_emulator() || test_under_valgrind())
-        SKIP("threads do not run at the same time, or too slowly, here");
+        SKIP("only natively: valgrind and emulators run threads one at a time, or too slowly");
     for (int i = 0; i < N; i++)
         CHECK_EQ(gort_go(compute_and_sleep, NULL), 0);
     int64_t from = gort_now();

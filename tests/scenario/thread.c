@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * thread.c - goroutines that are tied to their thread, and threads that are none of ours.
+ * Covers: src/sched/self.c src/sched/owner.c src/sched/entry.c
  */
 #include <gort.h>
 
@@ -372,4 +373,36 @@ TEST_GO(threads_come_and_go, .procs = "2", .fuzz = true)
     yield_until(n);
     if (!test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator())
         CHECK_LT(test_vma_count(), vmas + n / 10); /* libc keeps some stacks of threads */
+}
+
+static void hog_for_joiner(void)
+{
+    while (!atomic_load(&stop))
+        ;
+}
+
+static void *end_at_once(void *unused)
+{
+    return unused;
+}
+
+/* A goroutine that is preempted all the time joins threads whose stacks libc does not keep: it frees memory in there. */
+TEST_GO(joining_while_preempted, .procs = "1,2")
+{
+    pthread_attr_t attr;
+    atomic_store(&stop, false);
+    CHECK_EQ(pthread_attr_init(&attr), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attr, (size_t)48 << 20), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(GORT_GO(hog_for_joiner), 0);
+    for (int64_t until = gort_in(GORT_SEC); gort_now() < until;) {
+        pthread_t t[8];
+        for (int i = 0; i < 8; i++)
+            CHECK_EQ(pthread_create(&t[i], &attr, end_at_once, NULL), 0);
+        for (int i = 0; i < 8; i++)
+            CHECK_EQ(pthread_join(t[i], NULL), 0);
+    }
+    atomic_store(&stop, true);
+    CHECK_EQ(pthread_attr_destroy(&attr), 0);
+    settle();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * time.c - sleep, timers and tickers: what they promise about when, and about stop and reset.
+ * Covers: src/time/clock.c src/time/sleep.c src/time/timer.c src/time/ticker.c src/sched/timer.c src/sched/later.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */
@@ -37,6 +38,56 @@ TEST_GO(sleep_is_never_short, .procs = "1,4", .fuzz = true)
     CHECK_EQ(gort_sleep_until(1), 0);
     CHECK_EQ(gort_sleep_until(GORT_TRY), 0);
     CHECK_LT(gort_now() - from, test_seconds(30));
+}
+
+/* Also one that lies before the start of the run, in debug builds too. */
+TEST_GO(a_deadline_in_the_past_is_legal, .procs = "1,2")
+{
+    static const int64_t ages[] = {1, GORT_MS, GORT_SEC, 30 * GORT_SEC};
+    gort_chan *empty = gort_chan_new(0, 0), *full = gort_chan_new(sizeof(int), 1);
+    gort_sem sem = {0};
+    gort_wg count_of_one = {0};
+    int ends[2], value = 7;
+    CHECK_EQ(gort_chan_send(full, &value), 0);
+    gort_wg_add(&count_of_one, 1);
+    CHECK_EQ(gort_pipe(ends), 0);
+    for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
+        int64_t past = gort_in(-ages[i]);
+        CHECK_LT(past, gort_now());
+        gort_case cases[] = {{.ch = empty, .op = GORT_RECV}};
+        CHECK_EQ(gort_chan_recv_until(empty, NULL, past), -ETIMEDOUT);
+        CHECK_EQ(gort_chan_send_until(full, &value, past), -ETIMEDOUT);
+        CHECK_EQ(gort_select(cases, 1, past), -ETIMEDOUT);
+        CHECK_EQ(gort_sem_acquire_until(&sem, past), -ETIMEDOUT);
+        CHECK_EQ(gort_wg_wait_until(&count_of_one, past), -ETIMEDOUT);
+        CHECK_EQ(gort_wait_fd(ends[0], GORT_READ, past), -ETIMEDOUT);
+        CHECK_EQ(gort_read_until(ends[0], &value, 1, past), -ETIMEDOUT);
+        CHECK_EQ(gort_set_deadline(ends[0], GORT_READ, past), 0);
+        CHECK_EQ(gort_read(ends[0], &value, 1), -ETIMEDOUT);
+        CHECK_EQ(gort_set_deadline(ends[0], GORT_READ, GORT_FOREVER), 0);
+        CHECK_EQ(gort_sleep_until(past), 0);
+        gort_ctx *ctx = gort_ctx_new(NULL, past);
+        CHECK_EQ(gort_ctx_err(ctx), -ETIMEDOUT);
+        gort_ctx_use(ctx);
+        CHECK_EQ(gort_chan_recv(empty, NULL), -ETIMEDOUT);
+        gort_ctx_use(NULL);
+        gort_ctx_unref(ctx);
+        CHECK_EQ(gort_chan_recv_until(full, &value, past), 1); /* what can happen at once does */
+        CHECK_EQ(gort_chan_send_until(full, &value, past), 0);
+    }
+    gort_chan_unref(empty);
+    gort_chan_unref(full);
+    CHECK_EQ(gort_close(ends[0]), 0);
+    CHECK_EQ(gort_close(ends[1]), 0);
+}
+
+TEST(deadlines_saturate)
+{
+    CHECK_EQ(gort_in(INT64_MAX), GORT_FOREVER);
+    CHECK_EQ(gort_in(INT64_MAX - 1), GORT_FOREVER);
+    CHECK_EQ(gort_in(INT64_MIN), 0); /* passed, and not GORT_TRY */
+    CHECK_EQ(gort_in(-gort_now() - GORT_SEC), 0);
+    CHECK_GT(gort_in(0), 0);
 }
 
 static gort_wg wg;
@@ -163,7 +214,7 @@ TEST_GO(stop_and_reset_tell_the_truth, .procs = "1,2,4", .fuzz = true)
 }
 
 /* Around its due time: whatever stop says, that is what happened. */
-TEST_GO(stop_races_with_firing, .procs = "1,2,4", .fuzz = true, .timeout = 120)
+TEST_GO(stop_races_with_firing, .procs = "1,2,4", .fuzz = true)
 {
     int rounds = (int)test_scaled(2000, 100), prevented = 0;
     for (int i = 0; i < rounds; i++) {
@@ -291,7 +342,7 @@ TEST(timers_end_with_the_run)
     CHECK_EQ(atomic_load(&calls), 0);
 }
 
-TEST_GO(a_million_timers_leave_nothing, .timeout = 120)
+TEST_GO(a_million_timers_leave_nothing)
 {
     long rss = 0;
     long rounds = test_scaled(1000000, 10000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeouts.c - long timers, which are moved again and again without asking for the time (sched/lease.c) and without a lock
- * (time/move.h): never early, never lost, and what a reset says is true. Here already those of 40 ms.
+ * timeouts.c - time-outs, which are reset again and again: never early, never lost, what a reset says is true, and long ones,
+ * which go by a cached clock (sched/rough.c), are no later than others.
+ * Covers: src/time/timer.c src/sched/rough.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */
@@ -14,6 +15,7 @@
 
 #include <gort.h>
 
+#include "sched/timer.h"
 #include "sched/verbs.h"
 
 #include "test.h"
@@ -27,10 +29,11 @@ static void count(void *unused)
     atomic_fetch_add(&calls, 1);
 }
 
-enum { TIME_OUTS = 200, TIME_OUT = 60 /* ms */ };
+enum { TIME_OUTS = 200 };
 
 static struct time_out {
     gort_timer *t;
+    int64_t ns;
     _Atomic int64_t from; /* when it was last set, or before */
     _Atomic int64_t came;
     atomic_int due; /* calls that have not ended, or begun */
@@ -46,7 +49,7 @@ static void comes(void *arg)
 {
     struct time_out *o = arg;
     o->came = gort_now();
-    CHECK_GE(o->came, atomic_load(&o->from) + TIME_OUT * GORT_MS);
+    CHECK_GE(o->came, atomic_load(&o->from) + o->ns);
     expect(o, -1);
 }
 
@@ -57,25 +60,29 @@ static void move(struct time_out *o)
         return;
     int64_t now = gort_now();
     expect(o, 1); /* before it can come */
-    if (gort_timer_reset(o->t, TIME_OUT * GORT_MS, 0)) {
+    if (gort_timer_reset(o->t, o->ns, 0)) {
         atomic_store(&o->from, now);
         expect(o, -1);
     } /* else it has been called, or is just being so, and there will be one more */
 }
 
-/* Each is moved some times, with calls, sleeps and long computations in between. */
-static void move_all(void)
+/* Each is moved some times, with calls, sleeps and long computations in between. Of each pair the first asks for the time, the
+ * second, a nanosecond longer, is the shortest one that goes by the cached clock. */
+static void move_all(int64_t longer)
 {
     for (int i = 0; i < TIME_OUTS; i++) {
         struct time_out *o = &time_outs[i];
+        o->ns = i % 2 ? longer : longer - 1;
         expect(o, 1);
         atomic_store(&o->from, gort_now());
-        o->t = gort_timer_new(TIME_OUT * GORT_MS, 0, comes, o);
+        o->t = gort_timer_new(o->ns, 0, comes, o);
         CHECK(o->t != NULL);
     }
     for (int round = 0; round < 20; round++) {
-        for (int i = round % 3; i < TIME_OUTS; i += 3)
+        for (int i = round % 3 * 2; i + 1 < TIME_OUTS; i += 6) {
             move(&time_outs[i]);
+            move(&time_outs[i + 1]);
+        }
         if (round % 4 < 2)
             CHECK_EQ(gort_sleep(round % 4 * 7 * GORT_MS + 1), 0);
         else
@@ -84,31 +91,88 @@ static void move_all(void)
     }
 }
 
-static void until_all_came(void)
+static int64_t late(const struct time_out *o)
 {
-    int64_t latest = 0;
-    CHECK_EQ(gort_wg_wait(&wg), 0);
-    for (int i = 0; i < TIME_OUTS; i++) {
-        int64_t late = time_outs[i].came - time_outs[i].from - TIME_OUT * GORT_MS;
-        latest = late > latest ? late : latest;
-        gort_timer_free(time_outs[i].t);
-    }
-    test_log("at most %ld ms late", (long)(latest / GORT_MS));
+    return o->came - o->from - o->ns;
 }
 
-TEST_GO(long_ones_are_not_early, .procs = "1,2,4")
+static int by_size(const void *a, const void *b)
 {
-    gort__store(&gort__lease.least, 40 * GORT_MS, RELAXED);
-    move_all();
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns by how much more the second of a pair was late than the first: the median of all pairs. */
+static int64_t until_all_came(void)
+{
+    int64_t latest = 0, more[TIME_OUTS / 2];
+    CHECK_EQ(gort_wg_wait(&wg), 0);
+    for (int i = 0; i < TIME_OUTS; i++) {
+        latest = late(&time_outs[i]) > latest ? late(&time_outs[i]) : latest;
+        if (i % 2)
+            more[i / 2] = late(&time_outs[i]) - late(&time_outs[i - 1]);
+        gort_timer_free(time_outs[i].t);
+    }
+    qsort(more, TIME_OUTS / 2, sizeof more[0], by_size);
+    test_log("at most %ld us late", (long)(latest / GORT_US));
+    return more[TIME_OUTS / 4];
+}
+
+TEST_GO(short_ones_are_not_early, .procs = "1,2,4")
+{
+    move_all(60 * GORT_MS);
     until_all_came();
 }
 
-/* The same when the process is stopped meanwhile, so that nobody extends the lease, for longer than the time-out. */
-TEST_GO(long_ones_and_a_stopped_process, .procs = "1,2")
+TEST_GO(long_ones_are_neither_early_nor_later_than_others, .procs = "1,2,4")
 {
-    if (test_under_emulator())
-        SKIP("the emulator is stopped as well, and does not go on");
-    gort__store(&gort__lease.least, 40 * GORT_MS, RELAXED);
+    move_all(GORT_SEC);
+    int64_t later = until_all_came();
+    test_log("long ones came %ld us later", (long)(later / GORT_US));
+    CHECK_LT(later, 2 * GORT_MS);
+}
+
+/* The only timer that is pending comes ns after a moment since `from`, or a little later. */
+static void is_due_in(int64_t ns, int64_t from)
+{
+    int64_t to = gort_now();
+    gort_timer *first = gort_timer_new(60 * GORT_MS, 0, count, NULL);
+    CHECK(first != NULL);
+    gort_timer_stop(first); /* so that the heap looks when the next one is due */
+    gort_timer_free(first);
+    CHECK_GE(gort__timer_next(), from + ns);
+    CHECK_LE(gort__timer_next(), to + ns + GORT_MS / 5);
+}
+
+static void are_set_for_their_time(int64_t ns)
+{
+    int64_t from = gort_now();
+    gort_timer *t = gort_timer_new(ns, 0, count, NULL);
+    CHECK(t != NULL);
+    is_due_in(ns, from);
+    for (int k = 1; k <= 6; k++) { /* later by little, and by much, and then sooner */
+        int64_t other = k < 4 ? ns + k * GORT_US : k < 6 ? ns * k : ns + 1;
+        from = gort_now();
+        CHECK(gort_timer_reset(t, other, 0));
+        is_due_in(other, from);
+    }
+    CHECK(gort_timer_stop(t));
+    CHECK_EQ(gort__timer_next(), INT64_MAX);
+    gort_timer_free(t);
+}
+
+/* However long they are: nobody has to wait for half an hour to see when they will come. Long enough for the monitor to have begun. */
+TEST_GO(long_ones_are_set_for_their_time, .procs = "1")
+{
+    static const int64_t seconds[] = {1, 29, 30, 31, 600, 3600, 10800, 31536000};
+    for (int64_t until = gort_now() + 100 * GORT_MS; gort_now() < until;)
+        for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+            are_set_for_their_time(seconds[i] * GORT_SEC);
+}
+
+/* The process is stopped meanwhile, for longer than some of the time-outs. */
+TEST_GO(not_early_in_a_stopped_process, .procs = "1,2", .native = TEST_FORKS)
+{
     pid_t parent = getpid(), child = fork();
     CHECK_GE(child, 0);
     if (child == 0) {
@@ -120,7 +184,7 @@ TEST_GO(long_ones_and_a_stopped_process, .procs = "1,2")
         }
         _exit(0);
     }
-    move_all();
+    move_all(60 * GORT_MS);
     until_all_came();
     CHECK_EQ(waitpid(child, NULL, 0), child);
 }
@@ -162,7 +226,7 @@ TEST_GO(stopped_in_a_reset, .procs = "1,2")
 
 /* --- at the last moment -------------------------------------------------------------------------- */
 
-enum { ALMOST = 100, ROUNDS = 12, AHEAD = 50 /* ms: a time-out may be so late */ };
+enum { ALMOST = 100, ROUNDS = 12, TIME_OUT = 60 /* ms */ };
 
 struct almost {
     _Atomic int64_t not_before;
@@ -190,13 +254,14 @@ static void moves_it_at_the_last_moment(void *arg)
         atomic_store(&a->not_before, now + TIME_OUT * GORT_MS);
         gort_timer_reset(t, TIME_OUT * GORT_MS, 0);
         CHECK_EQ(gort_sleep_until(now + TIME_OUT * GORT_MS / 2), 0);
-        int64_t moved = gort_now() +
-                        TIME_OUT * GORT_MS; /* not the entry of the heap, which stays where it is */
+        int64_t entry = now + TIME_OUT * GORT_MS; /* of the heap, which stays where it is */
+        int64_t moved = gort_now() + TIME_OUT * GORT_MS;
         bool active = gort_timer_reset(t, TIME_OUT * GORT_MS, 0);
         if (active) { /* else no CPU for so long */
             atomic_store(&a->not_before, moved);
-            int64_t ns = (int64_t)(test_random(&a->random) % (uint64_t)((TIME_OUT / 2 + AHEAD) * GORT_MS));
-            CHECK_EQ(gort_sleep_until(now + TIME_OUT * GORT_MS + ns), 0);
+            int64_t about = test_random(&a->random) % 4 ? moved : entry;
+            int64_t ns = (int64_t)(test_random(&a->random) % (uint64_t)(2 * GORT_MS));
+            CHECK_EQ(gort_sleep_until(about - GORT_MS + ns), 0);
             moved = gort_now() + TIME_OUT * GORT_MS;
             active = gort_timer_reset(t, TIME_OUT * GORT_MS, 0);
         }
@@ -215,7 +280,6 @@ static void moves_it_at_the_last_moment(void *arg)
 TEST_GO(moved_at_the_last_moment, .procs = "1,2,4", .fuzz = 1)
 {
     static struct almost almost[ALMOST];
-    gort__store(&gort__lease.least, 20 * GORT_MS, RELAXED);
     gort_wg_add(&wg, ALMOST);
     for (int i = 0; i < ALMOST; i++) {
         almost[i].random = test_seed() + (uint64_t)i;
@@ -257,7 +321,6 @@ static void *uses_it_in_a_thread(void *arg)
 
 TEST_GO(used_from_all_sides, .procs = "1,2,4", .fuzz = 1)
 {
-    gort__store(&gort__lease.least, 20 * GORT_MS, RELAXED);
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
         common = gort_timer_new(GORT_SEC, 0, count, NULL);
@@ -297,7 +360,6 @@ static int leaves_it_pending(void *wait)
 }
 TEST(over_the_end_of_a_run)
 {
-    gort__lease.least = 20 * GORT_MS;
     common = gort_timer_new(30 * GORT_MS, 0, count, NULL);
     CHECK(common != NULL);
     for (int i = 0; i < 5; i++) {

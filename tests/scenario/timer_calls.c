@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timer_calls.c - how calls of timers end, and what they know of themselves.
+ * Covers: src/time/timer.c
  */
 #include "waiting.h"
 

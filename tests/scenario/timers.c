@@ -2,6 +2,7 @@
 /*
  * timers.c - timers under changing circumstances: many of them, Ps that come and go or compute without a call,
  * threads without a P, clocks.
+ * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */
@@ -147,7 +148,7 @@ static void ping(gort_chan *ch)
         ;
 }
 
-TEST_GO(deadlines_beside_a_full_heap, .procs = "1,2", .timeout = 60)
+TEST_GO(deadlines_beside_a_full_heap, .procs = "1,2")
 {
     int n = (int)test_scaled(5000, 500), messages = (int)test_scaled(20000, 1000);
     gort_timer **t = calloc((size_t)n, sizeof *t);
@@ -176,7 +177,7 @@ static void sleep_until_then(void *at)
 }
 
 /* The number of Ps changes while timers are pending on all of them: none is lost, none is early. */
-TEST_GO(maxprocs_changes_lose_no_timer, .procs = "4", .timeout = 60)
+TEST_GO(maxprocs_changes_lose_no_timer, .procs = "4")
 {
     int n = (int)test_scaled(10000, 500);
     int64_t base = gort_in(100 * GORT_MS), *at = calloc((size_t)n, sizeof *at);
@@ -360,7 +361,7 @@ TEST(a_timer_outlives_its_run, .procs = "1,4")
 }
 
 /* A million pending ones are taken back: the memory of the heap shrinks, that of timers is used again. */
-TEST_GO(a_million_pending_leave_nothing, .timeout = 120)
+TEST_GO(a_million_pending_leave_nothing)
 {
     long n = test_scaled(1000000, 5000), rss[2];
     gort_timer **t = calloc((size_t)n, sizeof *t);
@@ -377,4 +378,85 @@ TEST_GO(a_million_pending_leave_nothing, .timeout = 120)
         CHECK_LT(rss[1], rss[0] + 4096);
     free(t);
     CHECK_EQ(atomic_load(&calls), 0);
+}
+
+/* --- a crowd at one instant ------------------------------------------------------------------------------------------- */
+
+static struct {
+    int64_t at;
+    atomic_long called;
+    size_t first; /* how many were ready to run when the first one ran */
+} crowd;
+
+static void in_crowd(void *unused)
+{
+    (void)unused;
+    CHECK_GE(gort_now(), crowd.at);
+    if (atomic_fetch_add(&crowd.called, 1) == 0)
+        crowd.first = gort_count(); /* each has a goroutine once it has been fired */
+}
+
+/* Timers for one instant, all set before it has come. */
+static gort_timer **set_crowd(long n)
+{
+    gort_timer **t = calloc((size_t)n, sizeof *t);
+    CHECK(t);
+    for (int64_t ahead = GORT_SEC;; ahead *= 2) {
+        crowd.at = gort_in(ahead);
+        for (long i = 0; i < n; i++) {
+            t[i] = gort_timer_new(crowd.at - gort_now(), 0, in_crowd, NULL);
+            CHECK(t[i]);
+        }
+        if (gort_now() < crowd.at)
+            return t;
+        for (long i = 0; i < n; i++) { /* the machine is slow */
+            CHECK_EQ(gort_timer_stop_wait(t[i]), 0);
+            gort_timer_free(t[i]);
+        }
+        atomic_store(&crowd.called, 0);
+    }
+}
+
+TEST_GO(the_first_of_a_crowd_does_not_wait_for_the_last, .procs = "1,2,4")
+{
+    long n = test_scaled(200000, 20000);
+    gort_timer **t = set_crowd(n);
+    for (int64_t until = gort_in(test_seconds(100)); atomic_load(&crowd.called) < n; gort_sleep(GORT_MS))
+        CHECK_MSG(gort_now() < until, "%ld of %ld", atomic_load(&crowd.called), n);
+    if (gort_maxprocs(0) == 1) /* else others fire while the first one runs */
+        CHECK_LT(crowd.first, n / 4);
+    for (long i = 0; i < n; i++)
+        gort_timer_free(t[i]);
+    free(t);
+}
+
+static atomic_long sleeping;
+static uint32_t queued_at_first;
+
+static void sleep_in_crowd(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&sleeping, 1);
+    CHECK_EQ(gort_sleep_until(crowd.at), 0);
+    if (atomic_fetch_add(&crowd.called, 1) == 0)
+        queued_at_first = gort__load(&gort__sched.queued, RELAXED);
+}
+
+TEST_GO(the_first_sleeper_does_not_wait_for_the_last, .procs = "1,2,4")
+{
+    long n = test_scaled(20000, 5000);
+    for (int64_t ahead = GORT_SEC; !crowd.at || gort_now() >= crowd.at; ahead *= 2) {
+        gort_wg_wait(&wg);
+        crowd.at = gort_in(ahead);
+        atomic_store(&crowd.called, 0);
+        atomic_store(&sleeping, 0);
+        for (long i = 0; i < n; i++)
+            CHECK_EQ(gort_wg_go(&wg, sleep_in_crowd, NULL), 0);
+        while (atomic_load(&sleeping) < n)
+            gort_yield();
+    }
+    gort_wg_wait(&wg);
+    CHECK_EQ(atomic_load(&crowd.called), n);
+    if (gort_maxprocs(0) == 1)
+        CHECK_LT(queued_at_first, n / 4);
 }

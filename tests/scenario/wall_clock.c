@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wall_clock.c - a wall clock that jumps disturbs nothing.
+ * Covers: src/os/linux/clock.c src/time/clock.c
  *
  * To set the clock of the machine is not for a test. But whoever is disturbed by a jump must have read the wall clock, and here
  * every reading of it, by the runtime and by the C library on its behalf, goes through this file: it jumps by hours, forth and
@@ -79,14 +80,14 @@ TEST_GO(jumps_disturb_nothing, .procs = "1,2,4", .fuzz = true)
     int ends[2];
     char byte;
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("they have clocks of their own");
+        SKIP("only natively, without sanitizers: the tools have clocks of their own");
     long before = readings;
     clock_gettime(CLOCK_REALTIME, &t);
     gettimeofday(&tv, NULL);
     time(NULL);
     long after = readings;
     if (after < before + 3)
-        SKIP("the clock cannot be replaced in this program");
+        SKIP("only in dynamically linked programs: here the clock cannot be replaced");
     gort_timer *timer = gort_timer_new(10 * GORT_MS, 0, fire, NULL);
     gort_ticker *ticker = gort_ticker_new(2 * GORT_MS);
     CHECK(timer && ticker);

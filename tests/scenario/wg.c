@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wg.c - wait groups: nobody is let go early, and the group may be gone the moment wait returns; J7, J15.
+ * wg.c - wait groups: nobody is let go early, and the group may be gone the moment wait returns.
+ * Covers: src/sync/wg.c
  */
 #include "waiting.h"
 
@@ -323,7 +324,7 @@ TEST_GO(done_at_the_deadline, .procs = "1,2,4,64", .fuzz = true)
 
 static void wait_cancelled(gort_wg *wg)
 {
-    CHECK_EQ(gort_wg_wait(wg), -ECANCELED);
+    CHECK_EQ(gort_wg_wait_until(wg, GORT_FOREVER), -ECANCELED);
     atomic_fetch_add(&counter, 1);
 }
 
@@ -337,9 +338,9 @@ TEST_GO(a_cancelled_context_ends_the_wait, .procs = "1,2,4,64", .fuzz = true)
     await_waiting("wait group", 10);
     gort_ctx_cancel(ctx, 0);
     await(&counter, 10);
-    CHECK_EQ(gort_wg_wait(&wg1), -ECANCELED);
+    CHECK_EQ(gort_wg_wait_until(&wg1, GORT_FOREVER), -ECANCELED);
     gort_wg_done(&wg1);
-    CHECK_EQ(gort_wg_wait(&wg1), 0); /* what can happen at once still does */
+    CHECK_EQ(gort_wg_wait_until(&wg1, GORT_FOREVER), 0); /* what can happen at once still does */
     gort_ctx_use(NULL);
     settle();
     gort_ctx_unref(ctx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * world.c - gort_world_stop and gort_world_start: nothing moves in between, wherever it was, and all goes on after.
+ * Covers: src/sched/world.c
  */
 #include "hogs.h"
 
@@ -246,7 +247,7 @@ TEST_GO(calls_that_end_come_back_after_the_start, .procs = "1,2,4")
     gort_wg wg = {0};
     char bytes[N] = {0};
     if (UNDER_TSAN)
-        SKIP("TSan keeps signals back from calls that block");
+        SKIP("only without ThreadSanitizer: it keeps signals back from calls that block");
     CHECK_EQ(pipe(fds), 0);
     for (int round = 0; round < 3; round++) {
         atomic_store(&back, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * world_roots.c - gort_world_roots finds what every goroutine holds, wherever it was stopped.
+ * Covers: src/sched/roots.c
  *
  * Each holds a number that nobody else has, in a register or on its stack; or it lies in what the runtime keeps for it.
  */
@@ -146,7 +147,7 @@ TEST_GO(roots_show_every_number, .procs = "1,2,4")
 {
     NEEDS_NATIVE_SPEED();
     if (test_under_sanitizer())
-        SKIP("variables may live elsewhere");
+        SKIP("only without sanitizers: they may keep variables off the stack");
     char bytes[64] = {0};
     gort_key key;
     uintptr_t own = NUMBER(OWN);
@@ -263,7 +264,7 @@ TEST_GO(roots_show_who_moves, .procs = "1,2,4", .fuzz = true)
 {
     NEEDS_NATIVE_SPEED();
     if (test_under_sanitizer())
-        SKIP("variables may live elsewhere");
+        SKIP("only without sanitizers: they may keep variables off the stack");
     gort_wg wg = {0};
     int round = 0;
     for (intptr_t i = 0; i < MOVERS; i++)

@@ -2,6 +2,7 @@
 /*
  * chan.c - channels under load: every kind of send and receive at random, by goroutines and threads, with deadlines,
  * contexts and closes; what was sent is what was received.
+ * Covers: src/sync/chan.c src/sync/select.c
  */
 #include "scenario/waiting.h"
 
@@ -74,7 +75,7 @@ static void *thread_work(void *seed)
     return NULL;
 }
 
-TEST_GO(every_kind_at_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
+TEST_GO(every_kind_at_once, .procs = "1,2,4,64", .fuzz = true)
 {
     pthread_t threads[3];
     int rounds = (int)test_scaled(10, 3);

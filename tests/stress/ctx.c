@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctx.c - contexts under load: a forest that grows, is waited under, cancelled, expires and is let go, all at once.
+ * Covers: src/sync/ctx.c src/sched/scope.c
  */
 #include "scenario/waiting.h"
 
@@ -110,7 +111,7 @@ static void *thread_work(void *seed)
     return NULL;
 }
 
-TEST_GO(a_forest_in_a_storm, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
+TEST_GO(a_forest_in_a_storm, .procs = "1,2,4,64", .fuzz = true)
 {
     pthread_t threads[2];
     long before = 0;

@@ -2,6 +2,7 @@
 /*
  * locks.c - mutexes, rwmutexes, semaphores and conditions under load, with deadlines and contexts: exclusion holds and
  * nothing is lost.
+ * Covers: src/sync/mutex.c src/sync/rwmutex.c src/sync/sem.c src/sync/cond.c
  */
 #include "scenario/waiting.h"
 
@@ -145,7 +146,7 @@ static bool all_done(void)
     return true;
 }
 
-TEST_GO(all_kinds_at_once, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
+TEST_GO(all_kinds_at_once, .procs = "1,2,4,64", .fuzz = true)
 {
     pthread_t threads[3];
     int rounds = (int)test_scaled(10, 3);

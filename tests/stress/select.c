@@ -2,6 +2,7 @@
 /*
  * select.c - selects under load: many cases, duplicates, both directions, deadlines; a value handed on exactly as
  * often as it was sent.
+ * Covers: src/sync/select.c
  */
 #include "scenario/waiting.h"
 
@@ -59,7 +60,7 @@ static void *thread_work(void *seed)
     return NULL;
 }
 
-TEST_GO(many_over_few_channels, .procs = "1,2,4,64", .fuzz = true, .timeout = 120)
+TEST_GO(many_over_few_channels, .procs = "1,2,4,64", .fuzz = true)
 {
     pthread_t threads[2];
     long before = 0;

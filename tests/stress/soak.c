@@ -2,6 +2,8 @@
 /*
  * soak.c - everything at once, for as long as one likes, while the kernel refuses at random; nothing may get lost.
  * Build: faults
+ * Covers: src/sched/spawn.c src/sched/block.c src/sched/world.c src/sched/proc.c src/sync/chan.c src/sync/select.c
+ * Covers: src/sync/ctx.c src/sync/group.c src/time/timer.c src/io/fd.c src/io/buf.c src/io/process.c
  *
  * Each kind of work is a loop of units. A unit counts itself as begun, and as done (everything it started has ended and
  * all values add up) or refused (a fault hit it; it has undone what it began). A unit that is neither is lost: then a count
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -420,6 +423,131 @@ static int unit_children(uint64_t *random)
     return 0;
 }
 
+/* --- coroutines of the program's: goroutines that wait on stacks that are not gort's --- */
+
+struct routine {
+    ucontext_t caller, self;
+    gort_chan *ch;
+    char *stack;
+    int n, kind, slept;
+};
+
+static void routine_main(unsigned high, unsigned low)
+{
+    struct routine *r = (struct routine *)((uintptr_t)high << 32 | low);
+    char frame[4096];
+    memset(frame, r->n, sizeof frame);
+    for (int i = 1, v; i <= r->n; i++) {
+        int slept = r->kind == 1 ? gort_sleep(100 * GORT_US * i) : 0;
+        r->slept = slept ? slept : r->slept;
+        if (r->kind == 2)
+            CHECK_EQ(gort_block(nap, (void *)(intptr_t)100), 1);
+        v = i;
+        while (gort_chan_send_until(r->ch, &v, gort_in(GORT_SEC)) != 0)
+            gort_yield(); /* refused, or late */
+        gort_mutex_lock(&locks.mu);
+        CHECK_EQ(locks.inside++, 0);
+        locks.inside--;
+        gort_mutex_unlock(&locks.mu);
+    }
+    for (size_t i = 0; i < sizeof frame; i++)
+        CHECK_EQ(frame[i], (char)r->n);
+    setcontext(&r->caller);
+}
+
+static void run_routine(void *arg)
+{
+    struct routine *r = arg;
+    CHECK_EQ(swapcontext(&r->caller, &r->self), 0);
+}
+
+static __attribute__((noinline)) void make_routine(struct routine *r, size_t size)
+{
+    CHECK(getcontext(&r->self) == 0);
+    r->self.uc_stack.ss_sp = r->stack;
+    r->self.uc_stack.ss_size = size;
+    makecontext(&r->self, (void (*)(void))routine_main, 2, (unsigned)((uintptr_t)r >> 32),
+                (unsigned)(uintptr_t)r);
+}
+
+static int unit_coroutines(uint64_t *random)
+{
+    enum { N = 8, SIZE = 256 << 10 };
+    struct routine *r = calloc(N, sizeof *r);
+    gort_chan *ch = gort_chan_new(sizeof(int), 4);
+    gort_wg wg = {0};
+    long want = 0, sum = 0, values = 0;
+    int err = r && ch ? 0 : -ENOMEM, got = 0, v;
+    for (int i = 0; i < N && !err; i++) {
+        r[i].stack = malloc(SIZE);
+        r[i].n = 1 + below(random, 20);
+        r[i].kind = below(random, 3);
+        r[i].ch = ch;
+        err = r[i].stack ? 0 : -ENOMEM;
+        if (err)
+            break;
+        make_routine(&r[i], SIZE);
+        err = gort_wg_go(&wg, run_routine, &r[i]);
+        if (!err) {
+            values += r[i].n;
+            want += (long)r[i].n * (r[i].n + 1) / 2;
+        }
+    }
+    while (values && (got = gort_chan_recv_until(ch, &v, gort_in(GORT_SEC))) != 0)
+        if (got == 1) {
+            sum += v;
+            values--;
+        }
+    gort_wg_wait(&wg);
+    CHECK_EQ(sum, want);
+    for (int i = 0; i < N && r; i++) {
+        err = err ? err : r[i].slept;
+        free(r[i].stack);
+    }
+    free(r);
+    gort_chan_unref(ch);
+    return err;
+}
+
+/* --- masks: goroutines that block all signals, as ported thread code does; the mask is theirs alone --- */
+
+static bool is_blocked(int signo)
+{
+    sigset_t now;
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+    return sigismember(&now, signo);
+}
+
+static void masked(void *arg)
+{
+    struct family *f = arg;
+    sigset_t all;
+    sigfillset(&all);
+    CHECK(!is_blocked(SIGUSR2)); /* whoever ran here before has left nothing */
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        if (gort_sleep(50 * GORT_US))
+            gort_yield(); /* refused */
+        CHECK(is_blocked(SIGUSR2));
+    }
+    atomic_fetch_add(&f->n, 1); /* and ends with it */
+}
+
+static int unit_masks(uint64_t *random)
+{
+    struct family f = {0};
+    long started = 0;
+    int err = 0;
+    for (int i = below(random, 10); i >= 0 && !err; i--) {
+        err = gort_wg_go(&f.wg, masked, &f);
+        started += err == 0;
+    }
+    gort_wg_wait(&f.wg);
+    CHECK_EQ(atomic_load(&f.n), started);
+    CHECK(!is_blocked(SIGUSR2));
+    return err;
+}
+
 static struct work works[] = {
     {.name = "spawn", .unit = unit_spawn, .loops = 2},
     {.name = "channels", .unit = unit_channels, .loops = 2},
@@ -433,6 +561,8 @@ static struct work works[] = {
     {.name = "maxprocs", .unit = unit_maxprocs, .loops = 1, .pause = 70 * GORT_MS},
     {.name = "tcp", .unit = unit_tcp, .loops = 4, .pause = GORT_MS},
     {.name = "pipes", .unit = unit_pipes, .loops = 2, .pause = GORT_MS},
+    {.name = "coroutines", .unit = unit_coroutines, .loops = 2, .pause = GORT_MS},
+    {.name = "masks", .unit = unit_masks, .loops = 2, .pause = GORT_MS},
     {.name = "children", .unit = unit_children, .loops = 1, .pause = 100 * GORT_MS},
 };
 #define WORKS (sizeof works / sizeof *works)
@@ -614,7 +744,7 @@ static int soak_main(void *unused)
     return 0;
 }
 
-TEST(mixed_load, .procs = "4", .timeout = 60)
+TEST(mixed_load, .procs = "4", .soak = true, .native = TEST_FORKS)
 {
     const char *seconds = getenv("SOAK_SECONDS");
     soak.seconds = seconds ? atol(seconds) : 10;

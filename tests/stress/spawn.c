@@ -2,6 +2,7 @@
 /*
  * spawn.c - a second of everything at once: nothing is lost and nothing runs twice, however goroutines are
  * started, stolen, yield, wait, tie themselves to threads and end, while the number of Ps changes.
+ * Covers: src/sched/spawn.c src/sched/exit.c src/sched/owner.c src/sched/proc.c
  */
 #include <gort.h>
 

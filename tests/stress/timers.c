@@ -2,6 +2,7 @@
 /*
  * timers.c - goroutines and plain threads set, stop, reset and wait for timers at random; the number of Ps changes.
  * In the end every call is accounted for.
+ * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
  */
 #include <errno.h>
 #include <pthread.h>
@@ -86,7 +87,7 @@ static void *thread(void *i)
     return NULL;
 }
 
-TEST_GO(conservation, .procs = "1,2,4", .fuzz = true, .timeout = 120)
+TEST_GO(conservation, .procs = "1,2,4", .fuzz = true)
 {
     enum { GOROUTINES = 40, THREADS = 2 };
     pthread_t threads[THREADS];

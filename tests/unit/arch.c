@@ -2,6 +2,8 @@
 /*
  * arch.c - the contract of src/arch/arch.h: a switch keeps what the compiler relies on and the
  * floating-point control words, and a made context starts with the default ones.
+ * Covers: src/arch/arch.h src/arch/x86_64/entry.S src/arch/x86_64/inline.h src/arch/aarch64/entry.S
+ * Covers: src/arch/aarch64/inline.h
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +34,7 @@ static void start(void (*fn)(void))
 static void no_sanitizer(void)
 {
     if (test_under_sanitizer() || test_under_valgrind())
-        SKIP("this one would have to be told about the stacks");
+        SKIP("only without sanitizers and valgrind: they would have to be told about the stacks");
 }
 
 /* More values than there are registers of either kind, alive over the switch; salt keeps the two sides apart. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * conf.c - defaults, gort_config and the environment: what counts, what is refused, what is said.
+ * Covers: src/sched/conf.c
  */
 #include "sched/conf.h"
 
@@ -68,7 +69,8 @@ TEST(defaults)
     CHECK_EQ(c.max_threads, 10000);
     CHECK_EQ(c.idle_ms, 5000);
     CHECK_EQ(c.schedtrace_ms, 0);
-    CHECK(!c.fuzz && !c.preempt_off && !c.scheddetail && !c.stackcensus && !c.noguard && !c.nomembarrier);
+    CHECK(!c.threads_fatal && !c.fuzz && !c.preempt_off && !c.scheddetail && !c.stackcensus && !c.noguard &&
+          !c.nomembarrier);
     CHECK_STR(said, "");
 }
 
@@ -107,10 +109,10 @@ TEST(bad_user_values)
     struct gort__conf c;
     gort_config edge = {.stack_size = 1}; /* as in gort_attr: the smallest that there is */
     CHECK_EQ(load(&c, &edge), 0);
-    CHECK_EQ(c.stack_size, 16 * 1024);
-    edge.stack_size = 16 * 1024 + 1;
+    CHECK_EQ(c.stack_size, 64 * 1024);
+    edge.stack_size = 64 * 1024 + 1;
     CHECK_EQ(load(&c, &edge), 0);
-    CHECK_EQ(c.stack_size, 16 * 1024 + 1);
+    CHECK_EQ(c.stack_size, 64 * 1024 + 1);
     edge.stack_size = (size_t)1 << 30;
     CHECK_EQ(load(&c, &edge), 0);
 }
@@ -156,17 +158,17 @@ TEST(maxprocs)
 
 TEST(stack)
 {
-    const char *bad[] = {"16383", "15K", "1025M", "2G",   "17179869185G", "18446744073709551616", "K", "1KB",
-                         "1T",    "0",   "-64K",  "64 K", "6.5M"};
-    CHECK_EQ(with("GORT_STACK", "16384").stack_size, 16384);
-    CHECK_EQ(with("GORT_STACK", "16K").stack_size, 16384);
+    const char *bad[] = {"65535", "63K", "16K", "1025M", "2G",   "17179869185G", "18446744073709551616",
+                         "K",     "1KB", "1T",  "0",     "-64K", "64 K",         "6.5M"};
+    CHECK_EQ(with("GORT_STACK", "65536").stack_size, 65536);
+    CHECK_EQ(with("GORT_STACK", "64K").stack_size, 65536);
     CHECK_EQ(with("GORT_STACK", "100000").stack_size, 100000);
     CHECK_EQ(with("GORT_STACK", "8m").stack_size, 8 << 20);
     CHECK_EQ(with("GORT_STACK", "1G").stack_size, 1 << 30);
     CHECK_STR(said, "");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[128];
-        snprintf(text, sizeof text, "gort: GORT_STACK=%s is not a size from 16K to 1G: ignored\n", bad[i]);
+        snprintf(text, sizeof text, "gort: GORT_STACK=%s is not a size from 64K to 1G: ignored\n", bad[i]);
         CHECK_EQ(with("GORT_STACK", bad[i]).stack_size, 256 * 1024);
         CHECK_STR(said, text);
     }
@@ -227,6 +229,8 @@ TEST(debug_switches)
     CHECK_EQ(c.idle_ms, 0);
     CHECK(gort__os_force.no_guard_install == test_under_valgrind() && !gort__os_force.no_membarrier);
     CHECK(gort__os_force.no_altstack == test_under_valgrind());
+    CHECK(with("GORT_DEBUG", "threads=fatal").threads_fatal);
+    CHECK(!with("GORT_DEBUG", "threads=fatal,threads=wait").threads_fatal);
     CHECK(with("GORT_DEBUG", "preempt=off,preempt=on").preempt_off == false); /* the last one counts */
 }
 
@@ -255,8 +259,8 @@ TEST(seeds)
 
 TEST(bad_switches)
 {
-    struct gort__conf c = with("GORT_DEBUG",
-                               "idle=-1,foo=1,scheddetail=2,preempt=1,=,idle,schedtrace=86400001,noguard=1");
+    struct gort__conf c = with(
+        "GORT_DEBUG", "idle=-1,foo=1,scheddetail=2,preempt=1,threads=1,=,idle,schedtrace=86400001,noguard=1");
     CHECK(c.noguard && !c.scheddetail && !c.preempt_off);
     CHECK_EQ(c.idle_ms, 5000);
     CHECK_STR(said,
@@ -264,6 +268,7 @@ TEST(bad_switches)
               "gort: GORT_DEBUG: foo=1 is not known: ignored\n"
               "gort: GORT_DEBUG: scheddetail=2 is not 0 or 1: ignored\n"
               "gort: GORT_DEBUG: preempt=1 is not on or off: ignored\n"
+              "gort: GORT_DEBUG: threads=1 is not fatal or wait: ignored\n"
               "gort: GORT_DEBUG: = is not known: ignored\n"
               "gort: GORT_DEBUG: idle is not a number of milliseconds from 0 to 86400000: ignored\n"
               "gort: GORT_DEBUG: schedtrace=86400001 is not a number of milliseconds from 0 to 86400000: "

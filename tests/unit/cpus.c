@@ -2,6 +2,7 @@
 /*
  * cpus.c - how many CPUs we may use, asked in made-up machines: trees of files below a temporary
  * directory that stand for /proc and /sys.
+ * Covers: src/os/linux/cpus.c src/os/linux/cgroup.c
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fmt.c - formatting without stdio says what snprintf says, stops at the end of the buffer, and writes all. */
+/*
+ * fmt.c - formatting without stdio says what snprintf says, stops at the end of the buffer, and writes all.
+ * Covers: src/base/fmt.c
+ */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * lap.c - when a goroutine that has not run yet may start beside many that are held: few threads, and nobody starves.
+ * Covers: src/sched/lap.c
  *
  * Plays scheduler with numbers instead of threads, so that a machine of any speed can be tried.
  */

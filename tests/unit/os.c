@@ -2,9 +2,13 @@
 /*
  * os.c - the contract of src/os/os.h, function by function, on each path that this kernel offers and
  * on the ones that force.h makes us take.
+ * Covers: src/os/os.h src/os/fence.h src/os/linux/vm.c src/os/linux/futex.c src/os/linux/clock.c
+ * Covers: src/os/linux/thread.c src/os/linux/barrier.c src/os/linux/signal.c src/os/linux/alarm.c
+ * Covers: src/os/linux/beat.c src/os/linux/init.c
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +23,7 @@
 #include "os/fence.h"
 #include "os/force.h"
 #include "os/os.h"
+#include "sandbox.h"
 #include "test.h"
 
 #define MS            INT64_C(1000000)
@@ -85,12 +90,12 @@ TEST(guard_costs_no_mapping)
 {
     size_t page = gort__os_page(), n = 200;
     if (test_under_emulator())
-        SKIP("the emulator has its own mappings");
+        SKIP("only natively: the emulator's own mappings would be counted too");
     gort__os_init();
     char *p = gort__os_vm_map(2 * n * page, page);
     CHECK(p);
     if (madvise(p, page, 102 /* MADV_GUARD_INSTALL */) != 0)
-        SKIP("this kernel cannot");
+        SKIP("needs MADV_GUARD_INSTALL: Linux 6.13");
     int before = test_vma_count();
     for (size_t i = 0; i < n; i++)
         CHECK_EQ(gort__os_vm_guard(p + 2 * i * page, page), 0);
@@ -108,11 +113,11 @@ TEST(guard_in_locked_memory)
 {
     size_t page = gort__os_page();
     if (test_under_emulator())
-        SKIP("qemu says yes to advice that it does not follow");
+        SKIP("only natively: qemu accepts advice about memory that it does not follow");
     gort__os_init();
     char *p = gort__os_vm_map(4 * page, page);
     if (mlock(p, 4 * page) != 0)
-        SKIP("no right to lock memory");
+        SKIP("needs the right to lock memory: raise ulimit -l");
     memset(p, 7, 4 * page);
     CHECK_EQ(gort__os_vm_guard(p, page), 0);
     CHECK(dies_writing(p));
@@ -165,7 +170,7 @@ TEST(discard_frees)
 {
     size_t size = (size_t)64 << 20;
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("their memory hides ours");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     char *p = gort__os_vm_map(size, gort__os_page());
     long before = test_rss_kb();
     memset(p, 1, size);
@@ -275,21 +280,21 @@ struct seen {
     int id;
     sigset_t mask;
     int *errno_at;
-    void *lo;
     size_t size;
-    bool here;
 };
 
 static void look_around(void *arg)
 {
     struct seen *s = arg;
-    char on_stack;
     prctl(PR_GET_NAME, s->name);
     s->id = gort__os_thread_id();
     pthread_sigmask(SIG_BLOCK, NULL, &s->mask);
     s->errno_at = gort__os_errno();
-    gort__os_thread_stack(&s->lo, &s->size);
-    s->here = (uintptr_t)&on_stack - (uintptr_t)s->lo < s->size;
+    pthread_attr_t attr;
+    void *lo;
+    CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
+    CHECK_EQ(pthread_attr_getstack(&attr, &lo, &s->size), 0);
+    pthread_attr_destroy(&attr);
 }
 
 TEST(thread_sees)
@@ -297,6 +302,7 @@ TEST(thread_sees)
     struct seen s;
     uintptr_t thread;
     sigset_t block;
+    gort__os_init();
     sigemptyset(&block);
     sigaddset(&block, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &block, NULL);
@@ -311,7 +317,7 @@ TEST(thread_sees)
     CHECK_NE(s.errno_at, gort__os_errno());
     CHECK_EQ(*gort__os_errno(), 4711);
     CHECK_GE(s.size, 65536);
-    CHECK(s.here || test_under_sanitizer()); /* ASan may keep locals elsewhere */
+    CHECK_EQ(gort__os_thread_stack_size(), s.size);
 }
 
 static uint32_t running;
@@ -342,7 +348,7 @@ TEST(thread_many)
 TEST(thread_refused)
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())
-        SKIP("they need address space themselves");
+        SKIP("only natively, without sanitizers: the tools need more address space than the limit leaves");
     struct rlimit limit = {(rlim_t)64 << 20, (rlim_t)64 << 20};
     CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
     uintptr_t thread;
@@ -432,9 +438,9 @@ static void light_side(void *arg)
 }
 
 /* Both sides store, fence, load the other's: never may both miss. */
-static void check_fences(void)
+static void check_fences(long most)
 {
-    uint32_t rounds = (uint32_t)test_scaled(20000, 500);
+    uint32_t rounds = (uint32_t)test_scaled(most, most / 40);
     uintptr_t thread;
     memset(&dekker, 0, sizeof dekker);
     CHECK_EQ(gort__os_thread_start(&thread, light_side, &rounds, "light"), 0);
@@ -460,7 +466,7 @@ TEST(fences_as_the_kernel_can)
     errno = 4711;
     gort__os_fence_heavy();
     CHECK_EQ(errno, 4711);
-    check_fences();
+    check_fences(20000);
 }
 
 TEST(fences_without_membarrier)
@@ -469,10 +475,42 @@ TEST(fences_without_membarrier)
     gort__os_force.no_membarrier = true;
     gort__os_init();
     CHECK(gort__os_light_is_full);
-    check_fences();
+    check_fences(20000);
     gort__os_force.no_membarrier = false;
     gort__os_init(); /* a second run may have it back */
-    check_fences();
+    check_fences(20000);
+}
+
+/* A sandbox is closed after the frequent half has begun to do without a fence. */
+static void check_refused(const int calls[SANDBOX_MOST], int err, long rounds)
+{
+    cpu_set_t before, after;
+    sandbox_begin();
+    gort__os_init();
+    if (gort__os_light_is_full)
+        SKIP("needs membarrier: Linux 4.14, no sandbox that refuses it");
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    CHECK_EQ(sandbox_close(calls, err, true), 0);
+    errno = 4711;
+    gort__os_fence_heavy();
+    CHECK_EQ(errno, 4711);
+    CHECK(!gort__os_light_is_full);
+    check_fences(rounds);
+    CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    CHECK(CPU_EQUAL(&before, &after));
+    gort__os_init();
+    CHECK(gort__os_light_is_full);
+    check_fences(rounds);
+}
+
+TEST(fences_when_membarrier_is_refused, .expect = "^gort: membarrier is refused .errno 1.*visiting every CPU")
+{
+    check_refused((const int[SANDBOX_MOST]){SYS_membarrier}, EPERM, 2000);
+}
+
+TEST(fences_when_all_ways_are_refused, .expect = "^gort: membarrier is refused .errno 38.*waiting 10 ms")
+{
+    check_refused((const int[SANDBOX_MOST]){SYS_membarrier, SYS_sched_setaffinity}, ENOSYS, 200);
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -518,6 +556,23 @@ TEST(altstack)
     }
 }
 
+/* Both: a handler blocks the signal for a moment, and what is on its way to a thread is pending for a moment. */
+TEST(thread_that_holds_a_signal_back)
+{
+    sigset_t set;
+    int tid = gort__os_thread_id();
+    sigemptyset(&set);
+    sigaddset(&set, SIGURG);
+    CHECK(!gort__os_thread_holds_back(tid, SIGURG));
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+    CHECK(!gort__os_thread_holds_back(tid, SIGURG));
+    CHECK_EQ(pthread_kill(pthread_self(), SIGURG), 0);
+    CHECK(gort__os_thread_holds_back(tid, SIGURG));
+    CHECK(!gort__os_thread_holds_back(tid, SIGUSR1));
+    CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+    CHECK(!gort__os_thread_holds_back(tid, SIGURG));
+}
+
 TEST(signal_take_and_give_back)
 {
     struct sigaction now;
@@ -555,7 +610,7 @@ static void *sleeps_for_it(void *unused)
 {
     (void)unused;
     errno = 4711;
-    gort__os_alarm_sleep(&alarm_clock);
+    gort__os_alarm_sleep(&alarm_clock, -1);
     gort__store(&woke_at, gort__os_now(), RELEASE); /* pairs with woken */
     CHECK_EQ(errno, 4711);
     return NULL;
@@ -588,11 +643,11 @@ static void check_alarm(bool by_timerfd)
         CHECK_GE(woken(), in_time || when < first ? when : first);
     }
     gort__os_alarm_set(&alarm_clock, 0); /* one that has passed is as good */
-    gort__os_alarm_sleep(&alarm_clock);
+    gort__os_alarm_sleep(&alarm_clock, -1);
     gort__os_alarm_set(&alarm_clock, 1); /* and one that nobody has slept for is forgotten */
     int64_t when = gort__os_now() + 20 * MS;
     gort__os_alarm_set(&alarm_clock, when);
-    gort__os_alarm_sleep(&alarm_clock);
+    gort__os_alarm_sleep(&alarm_clock, -1);
     CHECK_GE(gort__os_now(), when);
     gort__os_alarm_close(&alarm_clock);
 }
@@ -602,6 +657,45 @@ TEST(alarm_by_timerfd)
     check_alarm(true);
     CHECK_EQ(alarm_clock.fd, -1);
 }
+
+/* A sandbox is closed while somebody sleeps for a timer that cannot be set any more, nor waited for. */
+static void check_refused_alarm(int call)
+{
+    const int refuse[SANDBOX_MOST] = {call};
+    pthread_t thread;
+    sandbox_begin();
+    gort__os_alarm_open(&alarm_clock);
+    CHECK_GE(alarm_clock.fd, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, sleeps_for_it, NULL), 0);
+    usleep(20000);
+    CHECK_EQ(sandbox_close(refuse, EPERM, true), 0);
+    errno = 4711;
+    int64_t when = gort__os_now() + 10 * MS;
+    gort__os_alarm_set(&alarm_clock, when + 1000000 * MS);
+    gort__os_alarm_set(&alarm_clock, when);
+    CHECK_EQ(errno, 4711);
+    pthread_join(thread, NULL);
+    CHECK_GE(woken(), when);
+    for (int i = 0; i < 3; i++) { /* and again */
+        when = gort__os_now() + 2 * MS;
+        gort__os_alarm_set(&alarm_clock, when);
+        gort__os_alarm_sleep(&alarm_clock, -1);
+        CHECK_GE(gort__os_now(), when);
+    }
+    gort__os_alarm_close(&alarm_clock);
+}
+
+TEST(alarm_that_cannot_be_set_any_more)
+{
+    check_refused_alarm(SYS_timerfd_settime);
+}
+
+#ifdef SYS_poll /* else it is ppoll, too */
+TEST(alarm_that_is_waited_for_in_another_way)
+{
+    check_refused_alarm(SYS_ppoll);
+}
+#endif
 
 TEST(alarm_by_futex)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rand.c - the small generator: the same for the same seed, within bounds, and spread over them. */
+/*
+ * rand.c - the small generator: the same for the same seed, within bounds, and spread over them.
+ * Covers: src/base/rand.h
+ */
 #include "base/rand.h"
 #include "test.h"
 

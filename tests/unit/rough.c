@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rough.c - roughly the time: never before now, and never far after it.
+ * Covers: src/sched/rough.c
  */
 #include <gort.h>
 

@@ -2,6 +2,7 @@
 /*
  * runq.c - a P's queue by itself: order, stealing half, overflow, indices that wrap, and threads that
  * look while others take. The model checker has the interleavings; this has the sizes and the volume.
+ * Covers: src/sched/runq.c
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* slab.c - memory for objects of one size: adjacent and zeroed when fresh, reused last in first out, walkable; some in two halves. */
+/*
+ * slab.c - memory for objects of one size: adjacent and zeroed when fresh, reused last in first out, walkable.
+ * Covers: src/mem/slab.c src/mem/alloc.c
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -142,95 +145,39 @@ TEST(serves_several_threads)
     gort__slab_destroy(&shared, NULL);
 }
 
-#define OBJECTS 30000 /* more than two chunks hold: the halves of a later one must be found as well */
+enum { OBJECTS = 30000, OBJECT = 192 }; /* more than two of the largest chunks hold */
 
-static char *objects[OBJECTS]; /* with two halves; these are the first ones */
+static char *objects[OBJECTS];
+static size_t size, visited, found; /* bytes; objects that lie there as a whole */
 
-/* All of a half holds what no other does: whoever shares a word with it is found out. */
-static void swap_words(void *half, size_t bytes, uint64_t expected, uint64_t value)
+static void count(const void *from, const void *to, void *unused)
 {
-    CHECK_EQ((uintptr_t)half % 16, 0);
-    for (uint64_t *w = half, *end = w + bytes / 8; w < end; w++) {
-        CHECK_EQ(*w, expected);
-        *w = value;
-    }
-}
-
-static void *second(const struct gort__slab *s, int i)
-{
-    return gort__slab_cold(objects[i], s->object, s->cold);
-}
-
-/* Every chunk is checked by its first object: the way to a second half relies on where it begins and ends. */
-static void make_all(struct gort__slab *s)
-{
-    size_t got;
-    for (int i = 0; i < OBJECTS; i++) {
-        CHECK(objects[i] = gort__slab_carve(s, 1, &got));
-        CHECK_EQ(s->chunks->bytes, GORT_CHUNK_MAX);
-        CHECK_EQ((uintptr_t)s->chunks->base % GORT_CHUNK_MAX, 0);
-        CHECK_LE((char *)second(s, i) + s->cold, s->chunks->base + GORT_CHUNK_MAX);
-        swap_words(objects[i], s->object, 0, (uint64_t)i + 1);
-        swap_words(second(s, i), s->cold, 0, ~(uint64_t)i);
-    }
-    CHECK(s->chunks->next && s->chunks->next->next);
-}
-
-TEST(halves_share_nothing_and_stay_together)
-{
-    static const size_t sizes[][2] = {{16, 176}, {32, 144}, {48, 112}}; /* 48 does not divide a chunk */
-    for (int k = 0; k < 3; k++) {
-        struct gort__slab s = {.object = sizes[k][0], .cold = sizes[k][1]};
-        make_all(&s);
-        for (int i = 0; i < OBJECTS; i++) {
-            swap_words(objects[i], s.object, (uint64_t)i + 1, 0);
-            swap_words(second(&s, i), s.cold, ~(uint64_t)i, (uint64_t)i);
-            gort__slab_put(&s, objects[i]);
-        }
-        for (int i = OBJECTS - 1; i >= 0; i--) { /* being free was noted in the first halves alone */
-            CHECK_EQ(gort__slab_get(&s), objects[i]);
-            swap_words(second(&s, i), s.cold, (uint64_t)i, 0);
-        }
-        gort__slab_destroy(&s, NULL);
-    }
-}
-
-static size_t visited, found; /* bytes; halves that lie there as a whole */
-
-static void count(const void *from, const void *to, void *slab)
-{
-    const struct gort__slab *s = slab;
+    (void)unused;
     visited += (size_t)((const char *)to - (const char *)from);
-    for (int i = 0; i < OBJECTS; i++) {
-        char *hot = objects[i], *cold = second(s, i);
-        found += hot >= (const char *)from && hot + s->object <= (const char *)to;
-        found += cold >= (const char *)from && cold + s->cold <= (const char *)to;
-    }
+    for (int i = 0; i < OBJECTS; i++)
+        found += objects[i] >= (const char *)from && objects[i] + size <= (const char *)to;
 }
 
-TEST(each_visits_both_halves)
+TEST(each_visits_all)
 {
-    struct gort__slab s = {.object = 32, .cold = 144};
-    make_all(&s);
+    struct gort__slab s = {.object = size = OBJECT};
+    size_t got;
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK(objects[i] = gort__slab_carve(&s, 1, &got));
     gort__slab_put(&s, objects[0]); /* which makes no difference */
-    gort__slab_each(&s, count, &s);
-    CHECK_EQ(found, 2 * OBJECTS);
-    CHECK_EQ(visited, OBJECTS * (32 + 144)); /* halves share nothing, so this leaves no room for others */
+    gort__slab_each(&s, count, NULL);
+    CHECK_EQ(found, OBJECTS);
+    CHECK_EQ(visited, OBJECTS * OBJECT);
     gort__slab_destroy(&s, NULL);
 }
 
-TEST(alloc_each_visits_both_halves)
+TEST(alloc_each_visits_all)
 {
-    struct gort__slab s = {.object = GORT_SPLIT_HOT, .cold = GORT_SPLIT_COLD}; /* for the sizes alone */
-    for (int i = 0; i < OBJECTS; i++) {
-        CHECK(objects[i] = gort__alloc_split());
-        memset(gort__alloc_cold(objects[i]), i % 251, s.cold);
-    }
-    gort__alloc_free_split(objects[7]);
-    CHECK_EQ(gort__alloc_split(), objects[7]);
-    gort__alloc_each(count, &s);
-    CHECK_EQ(found, 2 * OBJECTS);
-    CHECK_EQ(visited, OBJECTS * (s.object + s.cold)); /* nobody else has allocated here */
+    size = 256; /* what OBJECT is rounded up to */
     for (int i = 0; i < OBJECTS; i++)
-        swap_words(gort__alloc_cold(objects[i]), s.cold, i % 251 * 0x0101010101010101u, ~0ull);
+        CHECK(objects[i] = gort__alloc(OBJECT));
+    gort__alloc_free(objects[7], OBJECT);
+    gort__alloc_each(count, NULL);
+    CHECK_EQ(found, OBJECTS);
+    CHECK_EQ(visited, OBJECTS * size); /* nobody else has allocated here */
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stack.c - the stacks of goroutines: size classes, guards that fault, reuse, reserving, taking all of it down. */
+/*
+ * stack.c - the stacks of goroutines: size classes, guards that fault, reuse, reserving, taking all of it down.
+ * Covers: src/mem/stack.c src/mem/stack_class.h src/mem/scavenge.c
+ */
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -153,7 +156,7 @@ TEST(what_was_reserved_can_be_had)
 TEST(too_much_is_refused)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("the address space cannot be limited here");
+        SKIP("only natively, without sanitizers: the tools need more address space than the limit leaves");
     gort__os_init();
     gort__stack_init(256 * KIB);
     struct rlimit limit = {512 * MIB, RLIM_INFINITY};
@@ -203,7 +206,7 @@ TEST(keeps_what_it_is_told_to)
 TEST(large_stacks_give_their_pages_back)
 {
     if (test_under_sanitizer() || test_under_valgrind() || test_under_emulator())
-        SKIP("memory is counted differently here");
+        SKIP("only natively, without sanitizers: the memory of the tools would be counted too");
     gort__os_init();
     gort__stack_init(64 * KIB);
     long before = test_rss_kb();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * steal.c - the order in which a thief visits the other Ps: each once a round, from any of them first.
+ * Covers: src/sched/find.c
  *
  * The order is static in find.c, so the file is included; its one global symbol is defined here then and
  * the library's copy is not linked.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sync_waiter.c - the queue of waiters that all objects share, and the sizes that users compile in.
+ * Covers: src/sched/wait.c include/gort/sync.h include/gort/group.h
  */
 #include "sched/wait.h"
 

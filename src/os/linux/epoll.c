@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/fatal.h"
 #include "os/force.h"
 #include "os/os.h"
 
@@ -84,11 +83,15 @@ int gort__os_poll_del(int poller, int fd)
     return err;
 }
 
-/* Sleeps without fetching: true when there is something, or perhaps is. */
-static bool sleep_by_poll(int poller, const struct timespec *timeout)
+/* Sleeps without fetching: > 0 when there is something. Where ppoll is refused as well, to the millisecond. */
+static int sleep_by_poll(int poller, const struct timespec *timeout)
 {
     struct pollfd p = {.fd = poller, .events = POLLIN};
-    return ppoll(&p, 1, timeout, NULL) > 0;
+    int ready = ppoll(&p, 1, timeout, NULL);
+    if (ready >= 0 || !gort__os_refused(errno))
+        return ready;
+    int64_t ms = (int64_t)timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000;
+    return poll(&p, 1, ms < INT32_MAX ? (int)ms : INT32_MAX);
 }
 
 static int fetch(int poller, struct epoll_event *raw, int n, int64_t deadline)
@@ -105,12 +108,13 @@ static int fetch(int poller, struct epoll_event *raw, int n, int64_t deadline)
 #ifdef SYS_epoll_pwait2
     if (!gort__load(&no_pwait2, RELAXED) && !gort__os_force.no_epoll_pwait2) {
         int got = (int)syscall(SYS_epoll_pwait2, poller, raw, n, timeout, NULL, 0);
-        if (got >= 0 || (errno != ENOSYS && errno != EPERM)) /* a sandbox may not know it */
+        if (got >= 0 || !gort__os_refused(errno))
             return got;
         gort__store(&no_pwait2, true, RELAXED);
     }
 #endif
-    return sleep_by_poll(poller, timeout) ? epoll_wait(poller, raw, n, 0) : 0;
+    int ready = sleep_by_poll(poller, timeout);
+    return ready > 0 ? epoll_wait(poller, raw, n, 0) : ready;
 }
 
 int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t deadline)
@@ -119,12 +123,12 @@ int gort__os_poll_wait(int poller, struct gort__os_event *events, int n, int64_t
     int saved = errno, kept = 0;
     int got = fetch(poller, raw, n < MOST ? n : MOST, deadline);
     if (got < 0 && errno != EINTR)
-        gort__throw("epoll_wait failed: errno %d", errno);
+        gort__os_needs("epoll_wait", errno);
     for (int i = 0; i < got; i++) {
         if (raw[i].data.u64 == KICK) {
             uint64_t count;
             if (deadline != INT64_MIN && read(kick_fd, &count, sizeof count) < 0 && errno != EAGAIN)
-                gort__throw("the poller's eventfd cannot be read: errno %d", errno);
+                gort__os_needs("read of an eventfd", errno);
             continue;
         }
         uint32_t in = raw[i].events, what = 0;
@@ -150,6 +154,6 @@ void gort__os_poll_kick(int poller)
     uint64_t one = 1;
     (void)poller;
     if (write(kick_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-        gort__throw("the poller's eventfd refuses a kick: errno %d", errno);
+        gort__os_needs("write to an eventfd", errno);
     errno = saved;
 }

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fatal.h"
 #include "os/os.h"
 
 #define SECOND INT64_C(1000000000)
@@ -40,7 +39,7 @@ int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
     case ETIMEDOUT:
         return -ETIMEDOUT;
     default: /* whoever called would only try again, for ever */
-        gort__throw("futex wait at %p failed: errno %d", (void *)word, why);
+        gort__os_needs("futex", why);
     }
 }
 
@@ -48,6 +47,8 @@ int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
 void gort__os_futex_wake(uint32_t *word, int count)
 {
     int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
+    if (syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0) < 0 &&
+        gort__os_refused(errno))
+        gort__os_needs("futex", errno); /* who sleeps there would do so for ever */
     errno = saved;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signal.c - alternate stacks, taking a signal that nobody uses, and leaving at once.
+ * signal.c - alternate stacks, taking a signal that nobody uses, sharing one with the program, and leaving at once.
  *
  * Why: handlers of ours run on an alternate stack (SA_ONSTACK), because a goroutine's stack may be
  * small or have just overflowed; but not under valgrind, which notices neither that they begin on another stack nor
@@ -13,12 +13,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/fatal.h"
 #include "os/force.h"
+#include "os/linux/init.h"
+#include "os/linux/signal.h"
 #include "os/os.h"
 
 void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *saved)
@@ -26,7 +28,7 @@ void gort__os_altstack_set(void *sp, size_t size, struct gort__os_altstack *save
     int saved_errno = errno;
     stack_t new_stack = {.ss_sp = sp, .ss_size = size}, old_stack;
     if (sigaltstack(&new_stack, &old_stack) != 0)
-        gort__throw("sigaltstack of %zu bytes failed: errno %d", size, errno);
+        gort__os_needs("sigaltstack", errno);
     *saved = (struct gort__os_altstack){old_stack.ss_sp, old_stack.ss_size, old_stack.ss_flags};
     errno = saved_errno;
 }
@@ -37,14 +39,13 @@ void gort__os_altstack_restore(const struct gort__os_altstack *saved)
     /* SS_ONSTACK only reports; the other flags (disabled, disarmed in handlers) are settings. */
     stack_t stack = {.ss_sp = saved->sp, .ss_size = saved->size, .ss_flags = saved->flags & ~SS_ONSTACK};
     if (sigaltstack(&stack, NULL) != 0)
-        gort__throw("sigaltstack could not be restored: errno %d", errno);
+        gort__os_needs("sigaltstack", errno);
     errno = saved_errno;
 }
 
-/* What our handlers are installed with. */
-static int handler_flags(void)
+int gort__os_signal_flags(void)
 {
-    return SA_RESTART | (gort__os_force.no_altstack ? 0 : SA_ONSTACK);
+    return SA_RESTART | (gort__load(&gort__os_force.no_altstack, RELAXED) ? 0 : SA_ONSTACK);
 }
 
 /* What is installed for signo; false for a number that is no signal. */
@@ -61,7 +62,7 @@ bool gort__os_signal_take(int signo, void (*fn)(int signo))
     if (taken) {
         memset(&action, 0, sizeof action);
         action.sa_handler = fn;
-        action.sa_flags = handler_flags();
+        action.sa_flags = gort__os_signal_flags();
         sigemptyset(&action.sa_mask);
         taken = sigaction(signo, &action, NULL) == 0;
     }
@@ -85,12 +86,10 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
 /* --- one signal that we share with the program ------------------------------------------------ */
 
 static struct {
-    int signo;                                   /* 0: none; atomic */
     void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed; atomic */
     const struct sigaction
         *former; /* what the program had there, in one of the slots: it may have taken the signal */
     struct sigaction slot[2]; /* and call us from its own handler while we take it again; atomic */
-    void (*also)(int signo);  /* instead of former, while it is caught; atomic */
 } shared;
 
 static void fill_place(struct gort__os_signal *s, void *context)
@@ -118,7 +117,8 @@ static void on_shared(int signo, siginfo_t *info, void *context)
     s.link = 0;
     s.timer = info->si_code == SI_TIMER;
     s.thread = info->si_code == SI_QUEUE && info->si_pid == getpid();
-    s.blank = info->si_code == SI_USER && info->si_pid == 0;
+    s.blank = (info->si_code == SI_USER && info->si_pid == 0) ||
+              (info->si_code == SI_TKILL && info->si_pid == getpid() && gort__os_signals_blank());
     s.value = s.timer || s.thread ? info->si_value.sival_ptr : NULL;
     fill_place(&s, context);
     gort__load(&shared.fn, ACQUIRE)(&s); /* pairs with gort__os_signal_share */
@@ -140,11 +140,10 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
     struct sigaction action;
     if (!gort__os_signal_shared(signo)) {
         struct sigaction *former = &shared.slot[gort__load(&shared.former, RELAXED) == &shared.slot[0]];
-        gort__store(&shared.signo, signo, RELAXED);
         gort__store(&shared.fn, fn, RELEASE); /* pairs with on_shared */
         memset(&action, 0, sizeof action);
         action.sa_sigaction = on_shared;
-        action.sa_flags = SA_SIGINFO | handler_flags();
+        action.sa_flags = SA_SIGINFO | gort__os_signal_flags();
         /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could leave ours
          * half-way with siglongjmp, and a lock of ours locked. What only the code itself causes is not masked: the kernel
          * ends a process for a masked fault without a word, and a sandbox answers system calls in its SIGSYS handler. */
@@ -172,77 +171,95 @@ void gort__os_signal_unshare(int signo)
     errno = saved;
 }
 
+/* Whether the default is to do nothing, and to stop the process. Else it is to end it. */
+static bool ignored_by_default(int signo)
+{
+    return signo == SIGURG || signo == SIGCHLD || signo == SIGWINCH || signo == SIGCONT;
+}
+
+static bool stops_by_default(int signo)
+{
+    return signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
+}
+
+void gort__os_signal_act(const struct sigaction *f, int signo, siginfo_t *info, void *context)
+{
+    bool plain = !(f->sa_flags & SA_SIGINFO);
+    if (plain && (f->sa_handler == SIG_IGN || (f->sa_handler == SIG_DFL && ignored_by_default(signo))))
+        return;
+    if (plain && f->sa_handler == SIG_DFL && stops_by_default(signo)) {
+        kill(getpid(), SIGSTOP);
+        return;
+    }
+    if (!GORT_TSAN) {  /* which calls handlers late, and has one place for the mask that it puts back then */
+        sigset_t mask; /* as it would be without us */
+        sigorset(&mask, &((const ucontext_t *)context)->uc_sigmask, &f->sa_mask);
+        if (!(f->sa_flags & SA_NODEFER))
+            sigaddset(&mask, signo);
+        uint64_t set;
+        memcpy(&set, &mask, sizeof set);
+        gort__os_mask_set(set);
+    }
+    if (!plain) {
+        f->sa_sigaction(signo, info, context);
+    } else if (f->sa_handler == SIG_DFL) {
+        /* The default is to end the process: it comes again, undisturbed, when the handler returns. */
+        struct sigaction dfl = {.sa_handler = SIG_DFL};
+        sigaction(signo, &dfl, NULL);
+        raise(signo);
+    } else {
+        f->sa_handler(signo);
+    }
+}
+
 void gort__os_signal_chain(const struct gort__os_signal *s)
 {
     const struct sigaction *f = gort__load(&shared.former, ACQUIRE); /* pairs with gort__os_signal_share */
-    void (*also)(int) = gort__load(&shared.also, ACQUIRE);           /* pairs with gort__os_signal_catch */
-    if (also) {
-        also(s->signo);
-        return;
-    }
-    if (!GORT_TSAN) { /* which calls handlers late, and has one place for the mask that it puts back then */
-        sigset_t mask = ((const ucontext_t *)s->context)->uc_sigmask; /* as it would be without us */
-        sigaddset(&mask, s->signo);
-        pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    }
-    if (f->sa_flags & SA_SIGINFO) {
-        f->sa_sigaction(s->signo, s->info, s->context);
-    } else if (f->sa_handler == SIG_DFL && s->signo != SIGURG && s->signo != SIGCHLD &&
-               s->signo != SIGWINCH && s->signo != SIGCONT) {
-        /* The default is to end the process: it comes again, undisturbed, when the handler returns. */
-        struct sigaction dfl = {.sa_handler = SIG_DFL};
-        sigaction(s->signo, &dfl, NULL);
-        raise(s->signo);
-    } else if (f->sa_handler != SIG_DFL && f->sa_handler != SIG_IGN) {
-        f->sa_handler(s->signo);
-    }
+    if (!gort__os_signal_note(s->signo, NULL))
+        gort__os_signal_act(f, s->signo, s->info, s->context);
 }
 
-/* --- signals that the program has asked for ---------------------------------------------------- */
-
-static struct sigaction former[_NSIG]; /* of caught signals; guarded by the caller */
-
-int gort__os_signal_catch(int signo, void (*fn)(int signo))
+/* By system calls: pthread_sigmask is ours (sched/mask.c), and means a goroutine. */
+int gort__os_mask_change(int how, const uint64_t *set, uint64_t *old)
 {
-    int saved = errno, err = 0;
-    struct sigaction action = {.sa_handler = fn, .sa_flags = handler_flags()};
-    sigfillset(&action.sa_mask);
-    if (signo <= 0 || signo >= _NSIG)
-        err = -EINVAL;
-    else if (gort__os_signal_shared(signo))
-        gort__store(&shared.also, fn, RELEASE); /* pairs with gort__os_signal_chain */
-    else if (sigaction(signo, &action, &former[signo]) != 0)
-        err = -errno;
-    errno = saved;
-    return err;
-}
-
-void gort__os_signal_release(int signo)
-{
+    /* The first two real-time signals are libc's: for cancellation, and for setuid in all threads. */
+    static const uint64_t libc = UINT64_C(3) << (32 - 1);
     int saved = errno;
-    if (signo != gort__load(&shared.signo, RELAXED) || !gort__xchg(&shared.also, NULL, RELAXED))
-        sigaction(signo, &former[signo], NULL);
+    uint64_t wish = set ? *set & ~libc : 0;
+    long err = syscall(SYS_rt_sigprocmask, how, set ? &wish : NULL, old, sizeof wish) ? -errno : 0;
     errno = saved;
+    return (int)err;
+}
+
+uint64_t gort__os_mask_get(void)
+{
+    uint64_t now = 0;
+    gort__os_mask_change(SIG_SETMASK, NULL, &now);
+    return now;
+}
+
+uint64_t gort__os_mask_set(uint64_t mask)
+{
+    uint64_t old = mask;
+    gort__os_mask_change(SIG_SETMASK, &mask, &old);
+    return old;
+}
+
+static uint64_t bit(int signo)
+{
+    return UINT64_C(1) << (signo - 1);
 }
 
 void gort__os_signal_block(int signo)
 {
-    int saved = errno;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signo);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    errno = saved;
+    uint64_t set = bit(signo), old;
+    gort__os_mask_change(SIG_BLOCK, &set, &old);
 }
 
 void gort__os_signal_unblock(int signo)
 {
-    int saved = errno;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signo);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    errno = saved;
+    uint64_t set = bit(signo), old;
+    gort__os_mask_change(SIG_UNBLOCK, &set, &old);
 }
 
 void gort__os_exit_now(int status)

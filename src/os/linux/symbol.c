@@ -131,6 +131,20 @@ static const char *name_at(const char *file, size_t size, uint64_t at, uint64_t 
     return NULL;
 }
 
+/* The length of a function's name as the source has it. Compilers append to the names of static functions when they are linked together
+ * (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0", ".cold"). */
+static size_t plain_length(const char *name)
+{
+    static const char *const added[] = {".lto_priv", ".constprop", ".isra", ".part", ".cold", ".llvm"};
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
+        for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+            size_t n = strlen(added[i]);
+            if (strncmp(dot, added[i], n) == 0 && (!dot[n] || dot[n] == '.'))
+                return (size_t)(dot - name);
+        }
+    return strlen(name);
+}
+
 size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
 {
     struct module m;
@@ -151,8 +165,12 @@ size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
         char *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file != MAP_FAILED) {
             const char *name = name_at(file, bytes, at, &vaddr, &offset);
-            if (name)
-                n = gort__fmt(buf, size, "%s+0x%lx ", name, (unsigned long)offset);
+            if (name) {
+                size_t plain = plain_length(name);
+                n = gort__fmt(buf, size, "%s", name);
+                n = n < plain ? n : plain;
+                n += gort__fmt(buf + n, size - n, "+0x%lx ", (unsigned long)offset);
+            }
             munmap(file, bytes);
         }
     }

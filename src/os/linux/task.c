@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/fmt.h"
+#include "os/linux/init.h"
 #include "os/os.h"
 
 #ifndef sigev_notify_thread_id
@@ -57,10 +59,26 @@ static ssize_t read_task(int tid, const char *name, char *text, size_t size)
     return n;
 }
 
+/*
+ * The system call that a thread sleeps in, or "running": 4 us, 3 of them for opening the file; "stat" takes half as long
+ * again. That is for kernels that lack the former.
+ */
+static enum gort__os_task state_by_call(int tid)
+{
+    char text[256];
+    if (read_task(tid, "syscall", text, sizeof text) <= 0)
+        return GORT__OS_TASK_UNKNOWN;
+    return text[0] == 'r' ? GORT__OS_TASK_RUNS : GORT__OS_TASK_SLEEPS;
+}
+
 enum gort__os_task gort__os_thread_state(int tid)
 {
     char text[512];
     int saved = errno;
+    enum gort__os_task state = tid == gort__os_thread_id() ? GORT__OS_TASK_RUNS : state_by_call(tid);
+    errno = saved;
+    if (state != GORT__OS_TASK_UNKNOWN)
+        return state;
     const char *end = NULL;
     if (read_task(tid, "stat", text, sizeof text) > 0)
         end = strrchr(text, ')'); /* the name in parentheses may hold anything */
@@ -72,21 +90,25 @@ enum gort__os_task gort__os_thread_state(int tid)
                                             : GORT__OS_TASK_UNKNOWN;
 }
 
-uint64_t gort__os_thread_waits(int tid)
+/* A set of signals in the status file of a thread; key: with what stands around its name. */
+static uint64_t read_set(const char *text, const char *key)
 {
-    static const char key[] = "\nvoluntary_ctxt_switches:";
+    uint64_t set = 0;
+    const char *at = strstr(text, key);
+    for (at = at ? at + strlen(key) : ""; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+        set = set << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return set;
+}
+
+bool gort__os_thread_holds_back(int tid, int signo)
+{
     char text[4096];
     int saved = errno;
-    uint64_t n = 0;
-    const char *at = NULL;
+    uint64_t both = 0;
     if (read_task(tid, "status", text, sizeof text) > 0)
-        at = strstr(text, key);
-    if (at)
-        for (at += sizeof key - 1; *at == '\t' || *at == ' ' || (*at >= '0' && *at <= '9'); at++)
-            if (*at >= '0' && *at <= '9')
-                n = n * 10 + (uint64_t)(*at - '0');
+        both = read_set(text, "\nSigPnd:\t") & read_set(text, "\nSigBlk:\t");
     errno = saved;
-    return at ? n : UINT64_MAX;
+    return both >> (signo - 1) & 1;
 }
 
 void gort__os_thread_usage(int64_t *cpu, uint64_t *waits)
@@ -112,8 +134,15 @@ int gort__os_cpu_timer_make(int tid, int signo, void *value)
     event.sigev_signo = signo;
     event.sigev_value.sival_ptr = value;
     event.sigev_notify_thread_id = tid;
-    if (syscall(SYS_timer_create, cpu_clock(tid), &event, &timer) != 0)
+    static uint32_t said;
+    if (syscall(SYS_timer_create, cpu_clock(tid), &event, &timer) != 0) {
         timer = -errno;
+        if (gort__os_refused(errno))
+            gort__os_say_refused(
+                &said, "timer_create", errno,
+                "goroutines that compute are preempted some milliseconds later, and their system "
+                "calls may return EINTR");
+    }
     errno = saved;
     return timer;
 }
@@ -134,6 +163,23 @@ void gort__os_cpu_timer_drop(int timer)
     errno = saved;
 }
 
+static bool no_queue; /* rt_tgsigqueueinfo is refused; atomic */
+
+bool gort__os_signals_blank(void)
+{
+    return gort__load(&no_queue, RELAXED);
+}
+
+/* Without the value. What the program sends to the same thread with the same signal by pthread_kill looks alike. */
+static void signal_plainly(int tid, int signo)
+{
+    static uint32_t said;
+    if (syscall(SYS_tgkill, getpid(), tid, signo) != 0 && gort__os_refused(errno))
+        gort__os_say_refused(
+            &said, "tgkill", errno,
+            "rt_tgsigqueueinfo is refused too, so gort cannot preempt every goroutine that computes");
+}
+
 void gort__os_thread_signal(int tid, int signo, void *value)
 {
     int saved = errno;
@@ -141,6 +187,10 @@ void gort__os_thread_signal(int tid, int signo, void *value)
     info.si_pid = getpid();
     info.si_uid = getuid();
     info.si_value.sival_ptr = value;
-    syscall(SYS_rt_tgsigqueueinfo, info.si_pid, tid, signo, &info);
+    if (!gort__load(&no_queue, RELAXED) &&
+        syscall(SYS_rt_tgsigqueueinfo, info.si_pid, tid, signo, &info) != 0 && gort__os_refused(errno))
+        gort__store(&no_queue, true, RELAXED);
+    if (gort__load(&no_queue, RELAXED))
+        signal_plainly(tid, signo);
     errno = saved;
 }

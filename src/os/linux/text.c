@@ -2,130 +2,105 @@
 /*
  * text.c - where code lies that may hold locks everybody needs: libc, the loader, allocators.
  *
- * Why: a goroutine that is stopped for long in malloc or stdio keeps its lock meanwhile. The ranges are
- * collected at the start of a run, because looking them up takes the loader's lock. In a statically
- * linked program libc's functions lie behind the program's own; the first of a few well-known ones
+ * Why: a goroutine that is stopped for long in malloc or stdio keeps its lock meanwhile. libc and the loader are known by their
+ * names; the ranges are collected at the start of a run, because looking them up takes the loader's lock. An allocator
+ * can be anywhere: heap.c finds it. The kernel's code for clocks (vdso) counts as libc's, which calls it, also for allocators that
+ * read the time with a lock held (ASan's does).
+ * In a statically linked program libc's functions lie behind the program's own; the first of a few well-known ones
  * is taken for their beginning. What libc calls there with a lock held may lie before that: the
  * entries of the linkage table (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
  * called them can be read from the link register, or from the top of the stack.
  * memset and its like hold no lock, but may take long: a loop over a big one is hardly ever outside of libc. They are leaves,
  * too; if the caller's address is there and lies in code that is not libc's, nothing is held. realloc and stdio call them with
  * their lock held. Only addresses are known, not sizes: what follows each within LEAF bytes are other functions for strings.
- * Threads: collect alone; the question from anywhere, signal handlers too.
+ * Threads: collect alone; the question from anywhere, signal handlers too. errno is changed.
  */
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "os/os.h"
+#include "os/linux/text.h"
 
 #define MOST      16
 #define MOST_TEXT 64
 #define LEAF      1024 /* bytes */
 
-struct range {
-    uintptr_t from, to;
-};
-
-static struct range ranges[MOST];     /* where a lock may be held */
-static struct range texts[MOST_TEXT]; /* the code of the program and all libraries */
-static struct range libc_code[4];
-static int count, text_count, libc_count;
+static struct gort__range ranges[MOST];     /* where a lock may be held */
+static struct gort__range texts[MOST_TEXT]; /* the code of the program and all libraries */
+static struct gort__range libc_code[4];
+static struct gort__range
+    runtime[MOST];                /* libc, the loader, sanitizers: with an allocator that is all theirs */
+static struct gort__range cxx[4]; /* operators new and delete that only call malloc and free */
+static int count, text_count, libc_count, runtime_count, cxx_count;
 static bool whole; /* libc is part of the program */
 static uintptr_t leaves[12];
 
 extern char etext[]; /* the end of the program's code, from the linker */
 
-static void add(struct range *to_list, int *n, int most, uintptr_t from, uintptr_t to)
-{
-    if (*n < most && from < to)
-        to_list[(*n)++] = (struct range){from, to};
-}
-
-static bool among(const struct range *list, int n, uintptr_t pc)
-{
-    for (int i = 0; i < n; i++)
-        if (pc >= list[i].from && pc < list[i].to)
-            return true;
-    return false;
-}
+/* The names that glibc's malloc and free have when the program has others; weak: not linked for our sake. */
+extern void __libc_malloc(void) __attribute__((weak));
+extern void __libc_free(void) __attribute__((weak));
 
 static bool in_ranges(uintptr_t pc)
 {
-    return among(ranges, count, pc);
+    return gort__range_has(ranges, count, pc);
 }
+
+static bool named(const char *file, const char *const *names, size_t n)
+{
+    const char *base = strrchr(file, '/');
+    base = base ? base + 1 : file;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+#define NAMED(file, names) named(file, names, sizeof(names) / sizeof *(names))
 
 static int look(struct dl_phdr_info *info, size_t size, void *libc)
 {
-    static const char *const names[] = {"/libc.so", "/libc-",   "/ld-",    "/libpthread",
-                                        "malloc",   "/libasan", "/libtsan"};
+    static const char *const libcs[] = {"libc.so", "libc-"},
+                             *const others[] = {"ld-", "libpthread", "linux-vdso"},
+                             *const sanitizers[] = {"libasan", "libtsan", "libclang_rt"},
+                             *const cxxs[] = {"libstdc++", "libc++"};
     (void)size;
-    bool wanted = false, is_libc = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names && info->dlpi_name; i++)
-        if (strstr(info->dlpi_name, names[i])) {
-            wanted = true;
-            is_libc |= i < 2;
-        }
+    const char *file = info->dlpi_name ? info->dlpi_name : "";
+    const char *base = strrchr(file, '/');
+    bool is_libc = NAMED(file, libcs), sanitizer = NAMED(file, sanitizers), is_cxx = NAMED(file, cxxs);
+    bool steady = is_libc || NAMED(file, others);
+    bool allocator = strstr(base ? base : file, "malloc"); /* also its functions with names of its own */
     *(bool *)libc |= is_libc;
+    gort__object_add(info, steady);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        uintptr_t from = info->dlpi_addr + ph->p_vaddr;
+        uintptr_t from = info->dlpi_addr + ph->p_vaddr, to = from + ph->p_memsz;
         if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X))
             continue;
-        add(texts, &text_count, MOST_TEXT, from, from + ph->p_memsz);
-        if (wanted)
-            add(ranges, &count, MOST, from, from + ph->p_memsz);
+        gort__range_add(texts, &text_count, MOST_TEXT, from, to);
+        if (steady || sanitizer || allocator)
+            gort__range_add(ranges, &count, MOST, from, to);
+        if (steady || sanitizer)
+            gort__range_add(runtime, &runtime_count, MOST, from, to);
         if (is_libc)
-            add(libc_code, &libc_count, 4, from, from + ph->p_memsz);
+            gort__range_add(libc_code, &libc_count, 4, from, to);
+        if (is_cxx)
+            gort__range_add(cxx, &cxx_count, 4, from, to);
     }
     return 0;
-}
-
-/* The code at pc is an entry of the linkage table: endbr64 or nothing, a prefix or nothing, jmp *slot(%rip). Its caller's
- * address is on top of the stack. */
-static bool is_linkage(uintptr_t pc)
-{
-#if defined(__x86_64__)
-    const unsigned char *code = (const unsigned char *)pc;
-    static const unsigned char endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    if (memcmp(code, endbr, sizeof endbr) == 0)
-        code += sizeof endbr;
-    code += *code == 0xf2;
-    return code[0] == 0xff && code[1] == 0x25;
-#else
-    (void)pc;
-    return false;
-#endif
 }
 
 static void find_whole(void)
 {
     whole = true;
-    uintptr_t known[] = {(uintptr_t)malloc, (uintptr_t)free,   (uintptr_t)vfprintf,  (uintptr_t)fwrite,
-                         (uintptr_t)qsort,  (uintptr_t)strtod, (uintptr_t)localtime, (uintptr_t)exit};
+    uintptr_t known[] = {(uintptr_t)vfprintf,      (uintptr_t)fwrite,     (uintptr_t)qsort,
+                         (uintptr_t)strtod,        (uintptr_t)localtime,  (uintptr_t)exit,
+                         (uintptr_t)__libc_malloc, (uintptr_t)__libc_free};
     uintptr_t first = known[0];
     for (size_t i = 1; i < sizeof known / sizeof *known; i++)
-        if (known[i] < first)
+        if (known[i] && known[i] < first)
             first = known[i];
-    add(ranges, &count, MOST, first, (uintptr_t)etext);
-}
-
-/* Where the function itself is, when its address is that of an entry of the linkage table which has been bound. */
-static uintptr_t behind_linkage(uintptr_t pc)
-{
-#if defined(__x86_64__)
-    const unsigned char *at = (const unsigned char *)pc;
-    int32_t offset;
-    if (!is_linkage(pc))
-        return pc;
-    while (at[0] != 0xff)
-        at++;
-    memcpy(&offset, at + 2, sizeof offset);
-    memcpy(&pc, at + 6 + offset, sizeof pc);
-#endif
-    return pc;
+    gort__range_add(ranges, &count, MOST, first, (uintptr_t)etext);
 }
 
 /* Only what lies in libc itself: a sanitizer has functions of these names that are no leaves. */
@@ -136,9 +111,22 @@ static void find_leaves(void)
                                (uintptr_t)strrchr, (uintptr_t)strcmp, (uintptr_t)strcpy,  (uintptr_t)strncmp};
     _Static_assert(sizeof known == sizeof leaves, "one place for each");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        uintptr_t at = behind_linkage(known[i]);
-        leaves[i] = among(libc_code, libc_count, at) || whole ? at : 0;
+        uintptr_t at = gort__code_behind_linkage(known[i]);
+        leaves[i] = gort__range_has(libc_code, libc_count, at) || whole ? at : 0;
     }
+}
+
+/* An allocator there is met by its address. */
+static bool is_runtime(uintptr_t pc)
+{
+    if (whole)
+        return in_ranges(pc) && (uintptr_t)malloc == (uintptr_t)__libc_malloc;
+    return gort__range_has(runtime, runtime_count, pc);
+}
+
+static bool is_cxx(uintptr_t pc)
+{
+    return gort__range_has(cxx, cxx_count, pc);
 }
 
 void gort__os_text_collect(void)
@@ -150,22 +138,7 @@ void gort__os_text_collect(void)
     if (!libc)
         find_whole();
     find_leaves();
-}
-
-/* The instruction before pc is a call: pc is an address that somebody returns to. pc lies in code. */
-static bool after_call(uintptr_t pc)
-{
-#if defined(__x86_64__)
-    const unsigned char *at = (const unsigned char *)pc;
-    return at[-5] == 0xe8 || at[-6] == 0xff || at[-2] == 0xff || at[-3] == 0xff || at[-7] == 0xff;
-#elif defined(__aarch64__)
-    uint32_t word;
-    memcpy(&word, (const char *)pc - sizeof word, sizeof word);
-    return word >> 26 == 0x25 || (word & 0xfffffc1f) == 0xd63f0000;
-#else
-    (void)pc;
-    return false;
-#endif
+    gort__heap_collect(is_runtime, is_cxx);
 }
 
 /* memset or its like runs, and was called by code that is not libc's. */
@@ -177,15 +150,20 @@ static bool is_leaf_outside(const struct gort__os_signal *s)
     if (!leaf)
         return false;
     uintptr_t caller = s->link ? s->link : *(const uintptr_t *)s->sp;
-    return among(texts, text_count, caller) && among(texts, text_count, caller - 8) && !in_ranges(caller) &&
-           after_call(caller);
+    return gort__range_has(texts, text_count, caller) && gort__range_has(texts, text_count, caller - 8) &&
+           !in_ranges(caller) && gort__code_after_call(caller);
 }
 
-bool gort__os_text_delicate(const struct gort__os_signal *s)
+static bool in_libc(const struct gort__os_signal *s)
 {
     if (in_ranges(s->pc))
         return !is_leaf_outside(s);
     if (s->link && in_ranges(s->link))
         return true;
-    return whole && is_linkage(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
+    return whole && !s->link && gort__code_is_linkage(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
+}
+
+bool gort__os_text_delicate(const struct gort__os_signal *s)
+{
+    return in_libc(s) || gort__heap_inside(s);
 }

@@ -10,7 +10,7 @@
  * given a CPU; nor in malloc's memory, whose lock a preempted goroutine may hold.
  * Invariants: (1) a record belongs to the starter from the claim until pthread_create, then to the new
  * thread until it clears `taken`; (2) the key for thread ends is created once and has one function.
- * Threads: any; errno is never changed.
+ * Threads: any, except init; errno is never changed.
  */
 #include <string.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "os/linux/init.h"
 #include "os/os.h"
 
 #define NAME_SIZE   16 /* the kernel's, terminator included */
@@ -59,7 +60,7 @@ static void *begin(void *record)
     struct start *s = record;
     void (*fn)(void *) = s->fn;
     void *arg = s->arg;
-    prctl(PR_SET_TIMERSLACK, 1UL); /* the default lets every sleep of this thread end 50 us late */
+    gort__os_thread_precise();
     if (s->name[0])
         pthread_setname_np(pthread_self(), s->name);
     drop_start(s);
@@ -95,6 +96,11 @@ void gort__os_thread_join(uintptr_t thread)
     errno = saved;
 }
 
+bool gort__os_thread_try_join(uintptr_t thread)
+{
+    return pthread_tryjoin_np((pthread_t)thread, NULL) != EBUSY; /* which leaves errno alone */
+}
+
 void gort__os_thread_detach(uintptr_t thread)
 {
     int saved = errno;
@@ -109,7 +115,11 @@ int gort__os_cpu(void)
 
 int gort__os_thread_id(void)
 {
-    return (int)syscall(SYS_gettid);
+    int saved = errno, id = (int)syscall(SYS_gettid);
+    if (id < 0)
+        gort__os_needs("gettid", errno);
+    errno = saved;
+    return id;
 }
 
 void gort__os_thread_yield(void)
@@ -119,11 +129,42 @@ void gort__os_thread_yield(void)
     errno = saved;
 }
 
+#define PRECISE 1UL /* ns; the usual 50 us let every sleep of a thread end so much later */
+
+static int usual_slack; /* of the thread that called gort_run; < 0: the kernel did not say; atomic */
+
+static size_t stack_size; /* written by init only */
+
+size_t gort__os_thread_stack_size(void)
+{
+    return stack_size;
+}
+
+void gort__thread_init(void)
+{
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) == 0) {
+        pthread_attr_getstacksize(&attr, &stack_size);
+        pthread_attr_destroy(&attr);
+    }
+    gort__store(&usual_slack, prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL), RELAXED);
+}
+
 void gort__os_thread_precise(void)
 {
     int saved = errno;
-    prctl(PR_SET_TIMERSLACK, 1);
+    prctl(PR_SET_TIMERSLACK, PRECISE, 0UL, 0UL, 0UL);
     errno = saved;
+}
+
+bool gort__os_thread_usual(void)
+{
+    int saved = errno, usual = gort__load(&usual_slack, RELAXED);
+    bool precise = usual > 0 && prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL) == (int)PRECISE;
+    if (precise) /* else the program has its own wish */
+        prctl(PR_SET_TIMERSLACK, (unsigned long)usual, 0UL, 0UL, 0UL);
+    errno = saved;
+    return precise;
 }
 
 /* The fence keeps compilers from finding out (link-time optimization does) that the address is the
@@ -178,12 +219,12 @@ int gort__os_at_thread_end(void (*fn)(void *), void *arg)
 
 static void (*fork_child_fn)(void); /* written once, before any fork can call fork_child */
 
-/* The threads that were starting do not exist here, so nobody would return their records. */
+/* The threads that were starting do not exist here, so nobody would return their records. After fn: see sched/run.c:in_forked_child. */
 static void fork_child(void)
 {
+    fork_child_fn();
     for (int i = 0; i < START_COUNT; i++)
         gort__store(&starts[i].taken, 0, RELAXED);
-    fork_child_fn();
 }
 
 int gort__os_at_fork_child(void (*fn)(void))
@@ -193,19 +234,6 @@ int gort__os_at_fork_child(void (*fn)(void))
     int result = -pthread_atfork(NULL, NULL, fork_child);
     errno = saved;
     return result;
-}
-
-void gort__os_thread_stack(void **lo, size_t *size)
-{
-    int saved = errno;
-    pthread_attr_t attr;
-    *lo = NULL;
-    *size = 0;
-    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-        pthread_attr_getstack(&attr, lo, size);
-        pthread_attr_destroy(&attr);
-    }
-    errno = saved;
 }
 
 int gort__os_thread_total(void)

@@ -35,8 +35,11 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
 
-static bool guard_install_works;  /* written by init only */
+static bool guard_install_works;  /* written by init only; atomic: threads of former runs look */
 static bool many_works;           /* process_madvise for ourselves: Linux 6.14; written by init only */
 static long guard_budget = 24573; /* guards that mprotect may still make; atomic */
 
@@ -48,12 +51,17 @@ size_t gort__os_page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void *map(size_t size)
+static void *map_as(size_t size, int prot)
 {
     GORT_TSAN_IGNORE_BEGIN();
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     GORT_TSAN_IGNORE_END();
     return p == MAP_FAILED ? NULL : p;
+}
+
+static void *map(size_t size)
+{
+    return map_as(size, PROT_READ | PROT_WRITE);
 }
 
 /* Cutting a piece out of a mapping makes two, which can exceed the limit of mappings; then the address
@@ -78,6 +86,39 @@ void *gort__os_vm_map(size_t size, size_t align)
     }
     errno = saved;
     return raw;
+}
+
+/* Whether new mappings are filled at once: the program has called mlockall(MCL_FUTURE). Some 2 us. */
+static bool fills_at_once(void)
+{
+    size_t page = gort__os_page();
+    unsigned char resident = 0;
+    void *p = map(page);
+    bool fills = p && mincore(p, page, &resident) == 0 && (resident & 1);
+    if (p)
+        unmap(p, page);
+    return fills;
+}
+
+/* What cannot be read or written is not filled, and once it is to be locked page by page it is not filled either. */
+static void *map_locked_sparse(size_t size)
+{
+    void *p = map_as(size, PROT_NONE);
+    if (!p)
+        return NULL;
+    syscall(SYS_mlock2, p, size, MLOCK_ONFAULT); /* refused: it is filled now, as the program has asked for */
+    if (mprotect(p, size, PROT_READ | PROT_WRITE) == 0)
+        return p;
+    unmap(p, size);
+    return NULL;
+}
+
+void *gort__os_vm_map_sparse(size_t size)
+{
+    int saved = errno;
+    void *p = fills_at_once() ? map_locked_sparse(size) : map(size);
+    errno = saved;
+    return p;
 }
 
 void gort__os_vm_unmap(void *addr, size_t size)
@@ -106,7 +147,7 @@ int gort__os_vm_guard(void *addr, size_t size)
     if (gort__os_force.no_guard)
         return -ENOMEM;
     /* Locked memory (mlockall) refuses guard marks, hence the second way even where the first exists. */
-    if (!guard_install_works || madvise(addr, size, MADV_GUARD_INSTALL) != 0)
+    if (!gort__load(&guard_install_works, RELAXED) || madvise(addr, size, MADV_GUARD_INSTALL) != 0)
         result = guard_by_mprotect(addr, size);
     errno = saved;
     return result;
@@ -125,7 +166,8 @@ static int advise_many(const struct gort__os_range *ranges, int n, int advice)
 int gort__os_vm_guard_many(const struct gort__os_range *ranges, int n)
 {
     int saved = errno, done = 0;
-    if (many_works && guard_install_works && n > 1 && !gort__os_force.no_guard)
+    if (gort__load(&many_works, RELAXED) && gort__load(&guard_install_works, RELAXED) && n > 1 &&
+        !gort__os_force.no_guard)
         done = advise_many(ranges, n, MADV_GUARD_INSTALL);
     while (done < n && gort__os_vm_guard(ranges[done].addr, ranges[done].size) == 0)
         done++;
@@ -145,7 +187,7 @@ bool gort__os_vm_discard(void *addr, size_t size)
 void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n)
 {
     int saved = errno, done = 0;
-    if (many_works && n > 1)
+    if (gort__load(&many_works, RELAXED) && n > 1)
         done = advise_many(ranges, n, MADV_DONTNEED);
     for (; done < n; done++)
         gort__os_vm_discard(ranges[done].addr, ranges[done].size);
@@ -155,13 +197,17 @@ void gort__os_vm_discard_many(const struct gort__os_range *ranges, int n)
 bool gort__os_vm_renew(void *addr, size_t size, int guards)
 {
     int saved = errno;
+    if (fills_at_once()) {
+        errno = saved;
+        return false;
+    }
     GORT_TSAN_IGNORE_BEGIN();
     bool renewed = mmap(addr, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == addr;
     GORT_TSAN_IGNORE_END();
     if (renewed) {
         madvise(addr, size, MADV_NOHUGEPAGE); /* as gort__os_vm_small: mappings that agree become one */
-        if (!guard_install_works)
+        if (!gort__load(&guard_install_works, RELAXED))
             gort__add(&guard_budget, guards, RELAXED);
     }
     errno = saved;
@@ -212,8 +258,8 @@ static bool probe_many(void)
 void gort__vm_init(void)
 {
     int saved = errno;
-    guard_install_works = !gort__os_force.no_guard_install && probe_guard_install();
-    many_works = !gort__os_force.no_guard_install && probe_many();
+    gort__store(&guard_install_works, !gort__os_force.no_guard_install && probe_guard_install(), RELAXED);
+    gort__store(&many_works, !gort__os_force.no_guard_install && probe_many(), RELAXED);
     long maps = gort__os_number_in("/proc/sys/vm/max_map_count");
     gort__store(&guard_budget, (maps > 0 ? maps : 65530) / 8 * 3, RELAXED);
     errno = saved;

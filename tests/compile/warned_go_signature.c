@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_go_signature.c - gort_go with a function of another type. */
+/*
+ * warned_go_signature.c - gort_go with a function of another type.
+ * Covers: include/gort/run.h
+ */
 #include <gort.h>
 
 static void f(void *a)

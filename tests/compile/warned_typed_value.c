@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_typed_value.c - a value where a typed channel wants its address. */
+/*
+ * warned_typed_value.c - a value where a typed channel wants its address.
+ * Covers: include/gort/typed.h
+ */
 #include <gort.h>
 
 GORT_CHAN_DEFINE(lines, char *);

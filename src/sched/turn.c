@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turn.c - who runs next on a P when goroutines compete for it: the policy. docs/design/0015 tells why.
+ *
+ * Time is shared, not turns. A time slice belongs to a goroutine and to those that it hands its P to through `next`. sysmon
+ * sees when it has lasted for 10 ms while others wait, and asks for its end: the next pick passes `next` over (OVER) and
+ * takes a goroutine of the ring, or one that was preempted (held), in turns.
+ *
+ * What an event has woken (a timer, an fd, a plain thread) waits in a ring of its own, `events`, or in sched.woken if whoever
+ * woke it has no P. It goes before the ring and before the held ones. If all Ps compute, sysmon asks one to stop; the
+ * goroutine that was preempted for it is the first of the held ones, keeps what is left of its slice, and gets the P back
+ * (OWES) as soon as the woken ones have parked. A woken goroutine that runs for more than 1 ms is preempted like any other.
+ *
+ * Woken goroutines do not starve the others: they take turns by equal time. A phase of theirs lasts for WOKEN_MOST at most
+ * while others wait, and after one that took T the others have the P for T before the next one begins.
+ *
+ *     others --pick, or preempted for them--> WOKEN --none left, or WOKEN_MOST is over--> others: the one that P OWES its
+ *                                                                                   turn to, else as ever
+ *
+ * tests/model/events.c explores that none of them is lost, owner.c there that who is preempted for them goes on.
+ * Threads: each by the M that holds the P, inside; gort__turn_may_stop by sysmon, a hint.
+ */
+#include "sched/verbs.h"
+
+#define WOKEN_MOST (250 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 5 ms: half of 100 ms is in many small parts */
+#define SLICE      (500 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 10 ms */
+
+/*
+ * sysmon sees when a time slice is over, but not if each is short, because the global queue always has a goroutine between; and
+ * without preemption it asks nobody.
+ */
+void gort__turn_look(struct gort__p *p)
+{
+    uint64_t now = gort__arch_ticks();
+    if (now - p->ring_at < SLICE || gort__runq_seems_empty(&p->runq))
+        return;
+    p->ring_at = now;
+    gort__mode_on(p, GORT_MODE_OVER);
+}
+
+/* Somebody waits for p who was not woken by an event. */
+static bool others_wait(const struct gort__p *p)
+{
+    const struct gort__sched *s = &gort__sched;
+    return !gort__runq_seems_empty(&p->runq) || gort__load(&s->held_n, RELAXED) ||
+           gort__load(&s->queued, RELAXED);
+}
+
+static bool woken_may_run(const struct gort__p *p)
+{
+    if (!(p->mode & GORT_MODE_EVENTS) && !gort__load(&gort__sched.woken_n, RELAXED))
+        return false;
+    if (!others_wait(p))
+        return true;
+    uint64_t now = gort__arch_ticks();
+    if (p->mode & GORT_MODE_WOKEN)
+        return now - p->woken_from < WOKEN_MOST;
+    return now - p->others_from >= p->woken_took;
+}
+
+bool gort__turn_may_stop(const struct gort__p *p)
+{
+    return !(gort__load(&p->mode, RELAXED) & GORT_MODE_WOKEN) &&
+           gort__arch_ticks() - gort__load(&p->others_from, RELAXED) >= gort__load(&p->woken_took, RELAXED);
+}
+
+static struct gort__g *take_woken(struct gort__p *p)
+{
+    struct gort__g *g = gort__runq_get(&p->events);
+    if (!g) {
+        gort__mode_off(p, GORT_MODE_EVENTS);
+        if (gort__load(&gort__sched.woken_n, RELAXED))
+            g = gort__queue_take_woken(p);
+    }
+    p->woken_g = g;
+    if (g && !(p->mode & GORT_MODE_WOKEN)) {
+        gort__mode_on(p, GORT_MODE_WOKEN);
+        gort__store(&p->woken_from, gort__arch_ticks(), RELAXED);
+        gort__p_new_slice(p);
+    }
+    return g;
+}
+
+struct gort__g *gort__turn_woken(struct gort__p *p)
+{
+    return woken_may_run(p) ? take_woken(p) : NULL;
+}
+
+/* Whoever they let go first may be gone when p's M comes to take it: another one has been faster. */
+struct gort__g *gort__turn_last(struct gort__p *p)
+{
+    return p->mode & GORT_MODE_EVENTS ? take_woken(p) : NULL;
+}
+
+/* A phase that nobody else wanted to end may have been long; nobody is owed more than a contested one may take. */
+static void end_woken(struct gort__p *p)
+{
+    uint64_t now = gort__arch_ticks(), took = now - p->woken_from;
+    gort__store(&p->woken_took, took < WOKEN_MOST ? took : WOKEN_MOST, RELAXED);
+    gort__store(&p->others_from, now, RELAXED);
+    gort__mode_off(p, GORT_MODE_WOKEN);
+}
+
+static struct gort__g *take_held(struct gort__p *p)
+{
+    p->held_at = gort__arch_ticks();
+    return gort__held_take();
+}
+
+/* What was to run next has had its time with those before it: it waits in the ring. */
+static void put_back_next(struct gort__p *p)
+{
+    struct gort__g *g = gort__runq_get_next(&p->runq);
+    if (!g)
+        return;
+    gort__p_put(p, g);
+    gort__fence(SEQ_CST); /* pairs with idle.c: for a moment it was in no queue */
+    gort__wake_if_idle();
+}
+
+struct gort__g *gort__turn_pick(struct gort__p *p)
+{
+    const struct gort__sched *s = &gort__sched;
+    bool over = p->mode & GORT_MODE_OVER;
+    gort__mode_off(p, GORT_MODE_OVER);
+    if (over) {
+        p->ring_at = gort__arch_ticks();
+        put_back_next(p);
+    }
+    struct gort__g *g = gort__turn_woken(p);
+    if (g)
+        return g;
+    if (p->mode & GORT_MODE_WOKEN)
+        end_woken(p);
+    gort__p_new_slice(p);
+    if (p->mode & GORT_MODE_OWES) {
+        gort__mode_off(p, GORT_MODE_OWES);
+        g = gort__held_take_first();
+        if (g) {
+            if (!others_wait(p) && !gort__load(&s->woken_n, RELAXED))
+                gort__rest_calm();
+            return g;
+        }
+    }
+    if (over && gort__load(&s->held_n, RELAXED)) {
+        p->held_first = !p->held_first;
+        g = p->held_first ? take_held(p) : NULL;
+    }
+    if (!g)
+        g = gort__runq_get(&p->runq);
+    if (!g && over && gort__load(&s->queued, RELAXED))
+        g = gort__queue_take(p, 1);
+    if (!g && over && gort__load(&s->held_n, RELAXED))
+        g = take_held(p);
+    return g ? g : gort__runq_get_next(&p->runq);
+}
+
+struct gort__g *gort__turn_held(struct gort__p *p)
+{
+    if (gort__arch_ticks() - p->held_at < SLICE)
+        return NULL;
+    p->held_first = false;
+    gort__mode_on(p, GORT_MODE_OVER);
+    return gort__turn_pick(p);
+}
