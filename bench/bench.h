@@ -1,52 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.h - what every benchmark program shares: arguments, warm-up, samples and the line it
- * prints.
+ * bench.h - what every benchmark program shares: it measures (measure.h) inside the runtime.
  *
- * Why: a row is only worth something if both sides measure alike. The last lines of every file in
- * bench/go are the same algorithm as bench_main here: look for the number of operations that takes
- * about -ms milliseconds (the search is the warm-up), run it -k times, print the best and the
- * median.
+ * A program is one function and one line:
  *
- *     row <name> procs=<n> ns_per_op=<best of k> ops=<operations a sample> median=<of k>
- *
- * A program is one function, work(n), that does n operations inside the runtime, and one line:
- *
- *     BENCH_MAIN("name", unit, work)      n is always a multiple of unit
- *
- * Everything here is static: a program is one file plus this header.
+ *     BENCH_MAIN("name", unit, work)      work(n) does n operations, always a multiple of unit
+ *     BENCH_ALL(all)                      all(b) measures several rows, and prints each by bench_figure
  */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include <gort.h>
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-/* Does n operations; returns the nanoseconds of one if it measured them itself, else 0. */
-typedef double bench_fn(long n);
-
-struct bench {
-    const char *name;
-    bench_fn *work;
-    long unit;
-    int ms, k, procs;
-};
-
-#define BENCH_MAX_SAMPLES 100
-#define BENCH_MAX_ROUNDS                                                                                     \
-    1000000000 /* a row that measures once and repeats its figure takes no time after that */
-
-static inline void bench_die(const char *what, int err)
-{
-    fprintf(stderr, "bench: %s (%d)\n", what, err);
-    exit(1);
-}
+#include "measure.h"
 
 /* Passes on what a gort call returned, and ends the program if that was an error. */
 static inline int must(int result)
@@ -56,90 +22,20 @@ static inline int must(int result)
     return result;
 }
 
-/* The same for calls that return NULL when there is no memory. */
-static inline void *must_have(void *p)
-{
-    if (__builtin_expect(p == NULL, 0))
-        bench_die("no memory", 0);
-    return p;
-}
-
-/* The monotonic clock, read past the runtime, so that the ruler is not part of what is measured. */
-static inline int64_t bench_now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static inline int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static inline void bench_sort(double *values, long n)
-{
-    qsort(values, (size_t)n, sizeof *values, bench_compare);
-}
-
-/* One sample: returns the wall time, stores the nanoseconds of one operation. */
-static inline double bench_once(const struct bench *b, long n, double *per_op)
-{
-    int64_t start = bench_now();
-    double own = b->work(n);
-    double wall = (double)(bench_now() - start);
-    *per_op = own > 0 ? own : wall / (double)n;
-    return wall;
-}
-
-static inline double bench_clamp(double value, double low, double high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 /* The main goroutine of every program. */
 static inline int bench_goroutine(void *arg)
 {
     const struct bench *b = arg;
-    double goal = b->ms * 1e6, per_op[BENCH_MAX_SAMPLES];
-    long rounds = 1; /* the search for the right n is the warm-up */
-    double wall = bench_once(b, b->unit, &per_op[0]);
-    if (wall >= goal / 2) /* perhaps a set-up, which only the first one has: samples would be too short */
-        wall = bench_once(b, b->unit, &per_op[0]);
-    while (wall < goal / 2 && rounds < BENCH_MAX_ROUNDS) {
-        rounds = (long)((double)rounds * bench_clamp(goal * 0.75 / bench_clamp(wall, 1, goal), 2, 100)) + 1;
-        wall = bench_once(b, rounds * b->unit, &per_op[0]);
-    }
-    long n = (long)bench_clamp((double)rounds * goal / wall, 1, BENCH_MAX_ROUNDS) * b->unit;
-    for (int i = 0; i < b->k; i++)
-        bench_once(b, n, &per_op[i]);
-    bench_sort(per_op, b->k);
-    printf("row %s procs=%d ns_per_op=%.3f ops=%ld median=%.3f\n", b->name, b->procs, per_op[0], n,
-           per_op[b->k / 2]);
+    if (!b->all)
+        return bench_measure(b);
+    b->all(b);
     return 0;
 }
 
-/* Reads "-ms N", "-k N", "-procs N" (BENCH_MS gives the default of the first) and runs the program. */
-static inline int bench_main(int argc, char **argv, const char *name, long unit, bench_fn *work)
+static inline int bench_main(int argc, char **argv, struct bench b)
 {
-    const char *env = getenv("BENCH_MS");
-    struct bench b = {
-        .name = name, .work = work, .unit = unit, .ms = env ? atoi(env) : 300, .k = 5, .procs = 1};
-    for (int i = 1; i < argc; i += 2) {
-        int *where = !strcmp(argv[i], "-ms")      ? &b.ms
-                     : !strcmp(argv[i], "-k")     ? &b.k
-                     : !strcmp(argv[i], "-procs") ? &b.procs
-                                                  : NULL;
-        if (where == NULL || i + 1 == argc || (*where = atoi(argv[i + 1])) < 1) {
-            fprintf(stderr, "usage: %s [-ms N] [-k N] [-procs N]\n", argv[0]);
-            return 2;
-        }
-    }
-    if (b.ms < 1)
-        b.ms = 300;
-    if (b.k > BENCH_MAX_SAMPLES)
-        b.k = BENCH_MAX_SAMPLES;
+    if (!bench_options(&b, argc, argv))
+        return 2;
     gort_config config = {.maxprocs = b.procs};
     int result = gort_run_with(&config, bench_goroutine, &b);
     if (result < 0)
@@ -147,10 +43,16 @@ static inline int bench_main(int argc, char **argv, const char *name, long unit,
     return result;
 }
 
-#define BENCH_MAIN(name, unit, work)                                                                         \
+#define BENCH_MAIN(row, ops, function)                                                                       \
     int main(int argc, char **argv)                                                                          \
     {                                                                                                        \
-        return bench_main(argc, argv, name, unit, work);                                                     \
+        return bench_main(argc, argv, (struct bench){.name = row, .unit = ops, .work = function});           \
+    }
+
+#define BENCH_ALL(function)                                                                                  \
+    int main(int argc, char **argv)                                                                          \
+    {                                                                                                        \
+        return bench_main(argc, argv, (struct bench){.all = function});                                      \
     }
 
 #endif

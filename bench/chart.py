@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from xml.sax.saxutils import escape
 
-LEFT, BAR, RIGHT = 200, 560, 200       # pixels: labels, bars, figures
+LEFT, BAR, RIGHT = 310, 560, 200       # pixels: labels, bars, figures
 TOP, STEP, THICK, BOTTOM = 96, 26, 14, 78
 INK, SOFT, GRID = "#1f2933", "#66727f", "#e4e8ec"
 MET, MISSED, NEUTRAL = "#2a9d7f", "#d9652b", "#8a99a8"
@@ -67,6 +67,7 @@ def draw(rows, info):
         color = color_of(n)
         a, b = sorted((at(1), at(n["ratio"])))
         name = f"{n['row']}, {n['procs']} proc{'s' if n['procs'] > 1 else ''}"
+        name += f" ({n['twin'].rpartition('DEBUG=')[2]})" if n["twin"] != "Go" else ""
         ratio = f"{n['ratio']:.2g}x" if n["ratio"] < 10 else f"{n['ratio']:.0f}x"
         times = f"{nanoseconds(n['gort']['ns'])} / {nanoseconds(n['go']['ns'])}"
         out.append(text(LEFT - 12, y + 4, name, anchor="end"))
@@ -87,10 +88,10 @@ def legend(rows, y, info):
             out += [rect(x, y - 10, 12, 12, color), text(x + 18, y, words, 11)]
             x += 36 + 7 * len(words)
     out += [line(x + 4, y - 12, y + 4, INK, 2.5), text(x + 14, y, "the target", 11),
-            text(x + 110, y, "right: gort / Go, time of one operation; the scale is logarithmic", 11, SOFT)]
+            text(x + 110, y, "right: gort / Go (or what is named instead), time of one operation; the scale is logarithmic", 11, SOFT)]
     notes = [f"spawning at {n['procs']} procs takes {n['scale_gort']:.2f} of the time at {n['scale_of']}"
              f" (target: at most {n['max_scale']:g})" for n in rows if "scale_gort" in n]
-    notes.append(f"best of {info['rounds']} rounds in turns, {info['date']}")
+    notes.append(f"best (or median) of {info['rounds']} rounds in turns, {info['date']}")
     out.append(text(24, y + 24, "; ".join(notes), 11, SOFT))
     return out
 

@@ -12,6 +12,13 @@ import (
 
 const hogs = 4
 
+// sleepLate sleeps for a millisecond and returns how late it was.
+func sleepLate() float64 {
+	from := time.Now()
+	time.Sleep(time.Millisecond)
+	return float64(time.Since(from) - time.Millisecond)
+}
+
 // hogged sleeps n times and returns the lateness below which a share of the sleeps stays.
 func hogged(n int, share float64) float64 {
 	var wg sync.WaitGroup
@@ -26,9 +33,7 @@ func hogged(n int, share float64) float64 {
 		}()
 	}
 	for i := range late {
-		from := time.Now()
-		time.Sleep(time.Millisecond)
-		late[i] = float64(time.Since(from) - time.Millisecond)
+		late[i] = sleepLate()
 	}
 	atomic.StoreInt32(&stop, 1)
 	wg.Wait()
