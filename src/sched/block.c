@@ -22,7 +22,7 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define SHORT_CALL INT64_C(20000) /* ns: a tick of sysmon; handing the P over does not pay below */
+#define SHORT_CALL INT64_C(20000) /* ns: handing the P over does not pay below */
 
 struct gort__block_call {
     intptr_t (*fn)(void *);

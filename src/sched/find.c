@@ -2,8 +2,8 @@
 /*
  * find.c - an M without a goroutine looks for one: the order of the search.
  *
- * The order: its own timers that are due and its own queue (every 61st time the global one first), those that events have
- * woken elsewhere, the global queue, fds that are ready, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
+ * The order: its own timers that are due and its own queues (schedule.c, turn.c), those that events have woken elsewhere, the
+ * global queue, fds that are ready, those that wait for a thread, preempted ones, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
  * so every P is visited once a round. What a P was to run next is only stolen in the last round
  * and only if it still stands there a moment later: its P is about to run it, and moving it away
  * from its warm cache would cost more than it gains. Then everything is looked at once more
@@ -67,7 +67,7 @@ static struct gort__g *steal(struct gort__m *m)
                 g = gort__runq_steal(&m->p->events, &victim->events);
             if (GORT_UNLIKELY(g)) {
                 gort__mode_on(m->p, GORT_MODE_EVENTS);
-                return g;
+                return gort__turn_begin_woken(m->p, g);
             }
             g = gort__runq_steal(&m->p->runq, &victim->runq);
             if (!g && round == ROUNDS - 1)

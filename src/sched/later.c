@@ -16,7 +16,7 @@
  * fence: the owner of the P at a pick, or sysmon at a look. Between, goroutines may be queued beside an idle P, but only on a
  * P that somebody holds, so the searcher's half needs no change: whoever releases a P has emptied its queue, or takes the second
  * look. A P that is handed on, or taken away, takes its queue along.
- * If sysmon stops to look that often in the very moment, a wake-up waits for its longest tick, 10 ms.
+ * If sysmon stops to look that often in the very moment, a wake-up waits for 10 ms: so long is the first of its longer sleeps.
  * Threads: each M for its P; sysmon.
  */
 #include "sched/verbs.h"

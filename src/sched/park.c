@@ -65,13 +65,12 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
     }
 }
 
-void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
+/* Goroutines go to m's P as `put` does it, those without a P to the global queue, plain threads wake. */
+static GORT_ALWAYS_INLINE void ready_each(struct gort__p *p, struct gort__glist list,
+                                          void (*put)(struct gort__p *, struct gort__g *))
 {
+    struct gort__glist elsewhere = {0};
     struct gort__g *next;
-    if (!m || !m->p) {
-        gort__ready_events_quietly(m, list);
-        return;
-    }
     for (struct gort__g *g = list.first; g; g = next) {
         next = g->link;
         if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
@@ -79,8 +78,18 @@ void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
             continue;
         }
         gort__g_set(g, GORT_G_RUNNABLE);
-        gort__p_put(m->p, g);
+        if (p)
+            put(p, g);
+        else
+            gort__glist_add(&elsewhere, g);
     }
+    if (elsewhere.n)
+        gort__queue_put_woken(elsewhere);
+}
+
+void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
+{
+    ready_each(m ? m->p : NULL, list, gort__p_put);
 }
 
 void gort__ready_list(struct gort__m *m, struct gort__glist list)
@@ -93,25 +102,10 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
 /* In the order in which they came: behind those in sched.woken, if there are some. A ring that overflows would give its oldest away. */
 void gort__ready_events_quietly(struct gort__m *m, struct gort__glist list)
 {
-    struct gort__glist elsewhere = {0};
     struct gort__p *p = m ? m->p : NULL;
     if (p && (gort__load(&gort__sched.woken_n, RELAXED) || !gort__p_put_woken_fits(p, list.n)))
         p = NULL;
-    struct gort__g *next;
-    for (struct gort__g *g = list.first; g; g = next) {
-        next = g->link;
-        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
-            gort__m_wake(g->m);
-            continue;
-        }
-        gort__g_set(g, GORT_G_RUNNABLE);
-        if (p)
-            gort__p_put_woken(p, g);
-        else
-            gort__glist_add(&elsewhere, g);
-    }
-    if (elsewhere.n)
-        gort__queue_put_woken(elsewhere);
+    ready_each(p, list, gort__p_put_woken);
 }
 
 void gort__ready_events(struct gort__m *m, struct gort__glist list)

@@ -15,7 +15,7 @@
  *          '--------------------- time; REST and LONG: a poke ----------------'
  *
  * For a program that is idle for a moment a thousand times a second the guard is not taken away each time, but every PAUSE at
- * most. If one comes in vain all the same, as those for timers may, it is better off with looks every 10 ms: then sysmon does not REST
+ * most. If one comes in vain all the same, as those for timers may, it is better off with looks at sysmon's own pace: then sysmon does not REST
  * as long as all become idle more often than every PAUSE.
  * A poke in GUARD only brings it nearer (NEAR): a program with brief announced calls would have it hurry each time.
  * And it is forgotten if all Ps are idle before that: so who pokes for something that outlasts this must wake an M as well.
@@ -24,8 +24,8 @@
  * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is AWAKE), and to
  * REST and GUARD under sched.lock, too, so who holds that and reads neither is sure; (2) REST: all Ps are idle, and memory is not short
  * (then nobody else comes for timers), or somebody who changes that holds sched.lock and has yet to see the state; a world that is stopped
- * meanwhile needs no looks, and takes Ps when it goes on; (3) no other state lasts longer than
- * its alarm, which is 10 ms away at most.
+ * meanwhile needs no looks, and takes Ps when it goes on; (3) every other state has
+ * an alarm.
  * tests/model/rest.c explores them, and that no guard and no poke is lost.
  * Threads: any; sleep by sysmon alone.
  */
@@ -121,19 +121,32 @@ void gort__rest_work(void)
     unlock();
 }
 
-/* After the alarm was put off: a timer that was set meanwhile, by somebody who saw an earlier alarm. While a P is idle an M is on
- * duty for timers. */
-static void see_timers(void)
+static bool somebody_waits(void)
 {
-    gort__fence(SEQ_CST); /* pairs with gort__duty_notice */
+    return gort__p_has_work() || gort__load(&gort__sched.line_n, RELAXED);
+}
+
+/*
+ * After the alarm was put off: what came meanwhile, from a setter or publisher who still saw the earlier alarm. A timer: while a P
+ * is idle an M is on duty for timers. A goroutine in a queue, if the sleep is a long one.
+ */
+static void look_back(bool is_long)
+{
+    gort__fence(SEQ_CST); /* pairs with gort__duty_notice, and with the publisher's fence in idle.c */
+    if (is_long && gort__alone() && !gort__load(&gort__os_light_is_full, RELAXED))
+        gort__os_fence_heavy(); /* the holder of the only P has no fence of its own (queue.c, verbs.h) */
     int64_t next = gort__timer_next();
     if (next != INT64_MAX && gort__load(&gort__sched.idle_count, RELAXED) == 0)
         gort__rest_timer(next);
+    if (is_long && somebody_waits())
+        gort__rest_work();
 }
 
 /* A setting of the alarm instead of a wake-up in vain. */
 void gort__rest_calm(void)
 {
+    if (somebody_waits())
+        return;
     int64_t now = gort__os_now(), next = gort__timer_next();
     lock();
     bool calm = state() == GORT_MON_AWAKE && !rest.hurry && !rest.quit && rest.until > now;
@@ -144,7 +157,7 @@ void gort__rest_calm(void)
     }
     unlock();
     if (calm)
-        see_timers();
+        look_back(true);
 }
 
 void gort__rest_timer(int64_t when)
@@ -152,7 +165,7 @@ void gort__rest_timer(int64_t when)
     int64_t slack = gort__load(&rest.slack, RELAXED),
             at = when < INT64_MAX - slack ? when + slack : INT64_MAX;
     if (at >=
-        gort__load(&rest.until, RELAXED)) /* after the fence of gort__duty_notice; pairs with see_timers */
+        gort__load(&rest.until, RELAXED)) /* after the fence of gort__duty_notice; pairs with look_back */
         return;
     lock();
     if (at < rest.until && (state() == GORT_MON_LONG || state() == GORT_MON_AWAKE) && !rest.quit)
@@ -232,11 +245,10 @@ void gort__rest_until(int64_t until, bool is_long, bool listen, int64_t slack)
     rest.listen = listen;
     gort__store(&rest.slack, slack, RELAXED);
     lock();
-    if (!rest.quit) {
+    if (!rest.quit)
         change(is_long ? GORT_MON_LONG : GORT_MON_AWAKE, until);
-    }
     unlock();
-    see_timers();
+    look_back(is_long);
 }
 
 bool gort__rest_sleep(void)

@@ -513,7 +513,10 @@ void gort__turn_look(struct gort__p *p); /* now and then, whether the ring has w
 struct gort__g *gort__turn_woken(struct gort__p *p); /* a woken one, if it may run now; NULL: none */
 struct gort__g *gort__turn_last(struct gort__p *p);  /* the same when nobody else was found here */
 struct gort__g *gort__turn_held(struct gort__p *p);  /* a held one, if its turn has come; NULL: none */
-bool gort__turn_may_stop(const struct gort__p *p);   /* by sysmon: for woken goroutines */
+struct gort__g *gort__turn_begin_woken(struct gort__p *p,
+                                       struct gort__g *g); /* p runs g, which an event has woken, next; g */
+void gort__turn_rate(int64_t now, bool begin);     /* by sysmon: learns how fast the processor's counter is */
+bool gort__turn_may_stop(const struct gort__p *p); /* by sysmon: for woken goroutines */
 
 /* --- find.c, idle.c --------------------------------------------------------------------------- */
 struct gort__g *gort__find(struct gort__m *m); /* on g0, with a P; NULL: the thread is to end */

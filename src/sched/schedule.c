@@ -11,9 +11,10 @@
  *     G1 --switch_to--> G2: switch_finish runs G1's commit, then G2 goes on
  *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
  *
- * Fairness: turn.c. Every 61st pick looks at the global queue first, as in Go, so that a ring that is never empty does not
- * keep it waiting. It is also when timers that are due and fds that are ready get their turn although there is work; they
- * come before the pick, not instead of it.
+ * Fairness: turn.c. Every 61st pick is a fair one: it passes over `next` and the ring, so that a ring that is never empty keeps
+ * nobody waiting. It looks, in this order, at woken goroutines (every other time), those that wait for a thread (tight.c),
+ * preempted ones, the global queue, and those that have yielded. It is also when timers that are due and fds that are ready get their
+ * turn although there is work; they come before the pick, not instead of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g, but for the moment before it leaves.
  * Threads: each function by an M for itself, inside.

@@ -7,7 +7,8 @@
  *     every 2 ms while somebody waits (4 while all Ps go through many goroutines, as in a busy server): so long may a call that
  *       blocks without a word go unnoticed;
  *     40 us after it has taken a P from such a call, doubled up to 2 ms: others may be about to make such calls;
- *     every 10 ms while Ps are busy and nobody waits. Whoever queues a goroutine then brings that nearer (rest.c).
+ *     10 ms after the last goroutine that waited is gone while Ps are busy, then after 20, 40, ... 1,280: there is nothing to look
+ *       for, and whoever queues a goroutine, or sets a timer, brings the next look nearer (rest.c).
  * While all Ps are idle it does not look at all: rest.c. A look costs 1 us, its wake-up 5 to 10 and two context switches.
  *
  * At each look, of a P whose thread runs a goroutine while others wait:
@@ -50,6 +51,8 @@
 #define MASKED_CPU                                                                                           \
     (2 * MS) /* so much CPU time with our signal blocked and pending: it is not just in a handler */
 #define HOG_LOOK (100 * US) /* what was seen longer ago proves nothing */
+#define CALM_MOST                                                                                            \
+    7 /* doublings of a long sleep: a look a second costs 0.002 % of a core, one every 10 ms 0.2 % */
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -59,6 +62,7 @@ static struct {
     int64_t tick;     /* how long it sleeps, at most; owned by the thread, as all below */
     int64_t taken_at; /* when it last took a P from a sleeper */
     bool soon;        /* this look has seen something that one in LOOK_FIRST will tell */
+    uint32_t calm;    /* so many long sleeps in a row that nothing has cut short */
     int64_t end;      /* when the first time slice ends for which others wait */
     bool brisk;       /* every P at work has changed goroutines many times since the last look */
     int64_t slack;    /* of timers: grows while the Ps are always faster */
@@ -419,6 +423,7 @@ static void look_around(void)
     /* A P that is idle for want of a thread is no help to those who wait. */
     bool idle_p = gort__load(&s->idle_count, RELAXED) != 0 && !gort__load(&s->no_m, RELAXED), moved = false;
     bool world = gort__load(&s->world_word, RELAXED) & 1;
+    gort__turn_rate(now, false);
     if (!idle_p)
         see_to_events(now);
     else if (gort__timer_next() <= now - OVERDUE)
@@ -441,7 +446,10 @@ static void look_around(void)
     if (watched)
         gort__store(&s->later_used, false, RELAXED);
     gort__store(&s->later_watched, watched, RELAXED);
-    int64_t most = mon.brisk || watched ? LOOK_BRISK : anybody ? GORT_LOOK : GORT_LOOK_LONG;
+    bool is_long = !anybody && !mon.brisk && !mon.soon;
+    if (!is_long || watched)
+        mon.calm = 0;
+    int64_t most = mon.brisk || watched ? LOOK_BRISK : anybody ? GORT_LOOK : GORT_LOOK_LONG << mon.calm;
     bool fast = mon.soon || now - mon.taken_at < CALM;
     mon.tick = !fast ? most : mon.soon ? LOOK_FIRST : 2 * alarm;
     mon.tick = mon.tick < LOOK_FIRST ? LOOK_FIRST : mon.tick < most ? mon.tick : most;
@@ -458,7 +466,7 @@ static void look_around(void)
         until = until < mon.deaf_to ? until : mon.deaf_to;
     }
     if (!rests) /* long, else each announced call would make it hurry */
-        gort__rest_until(until, !anybody && !mon.brisk && !mon.soon, listen, grace);
+        gort__rest_until(until, is_long, listen, grace);
     bool hurry = gort__rest_sleep();
     mon.listened = listen && !rests;
     int64_t woke = gort__os_now();
@@ -466,6 +474,10 @@ static void look_around(void)
         mon.listened = false;
     if (!idle_p && next <= until && next <= woke && gort__timer_next() > woke)
         adapt(&mon.slack, true); /* a P has fired it */
+    /* Without membarrier one that is queued in the moment before a long sleep may go unseen (rest.c): no longer ones then. */
+    bool undisturbed = !hurry && !rests && is_long && until == now + most && woke >= until &&
+                       !gort__load(&gort__os_light_is_full, RELAXED);
+    mon.calm = !undisturbed ? 0 : mon.calm < CALM_MOST ? mon.calm + 1 : CALM_MOST;
     if (hurry)
         mon.tick = LOOK_FIRST;
     for (int i = 0; rests && i < n; i++)                /* what was seen before is long ago */
@@ -479,6 +491,7 @@ static void loop(void *unused)
     mon.m->err = gort__os_errno();
     gort__store(&mon.m->tid, gort__os_thread_id(), RELAXED);
     gort__os_thread_precise();
+    gort__turn_rate(gort__os_now(), true);
     while (!gort__load(&mon.quit, ACQUIRE)) /* pairs with gort__sysmon_stop */
         look_around();
     gort__store(&mon.over, 1, RELEASE); /* pairs with gort__sysmon_quiet */
@@ -491,6 +504,7 @@ int gort__sysmon_start(void)
     mon.over = 0;
     mon.tick = LOOK_FIRST;
     mon.slack = mon.deaf = mon.deaf_to = mon.taken_at = 0;
+    mon.calm = 0;
     mon.listened = false;
     mon.m = gort__m_make(true);
     if (!mon.m)

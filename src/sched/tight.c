@@ -15,7 +15,7 @@
  * The last condition is for goroutines whose peers are blocked and wait for just them: nobody else uses the last M then. Rejected:
  * to keep it for good, which deadlocks such programs, and to give it away while others use it, which starves timers.
  *
- * Who lets the line go on: an M that finds nothing else (find.c), every other fair pick (schedule.c), an M that would become the
+ * Who lets the line go on: an M that finds nothing else (find.c), the fair pick (schedule.c), an M that would become the
  * second idle one (m.c:gort__m_stop), and, if the last M is to be used after all, the keeper, which wakes somebody every 10 ms while
  * anybody waits (sched.starved).
  * Invariants: (1) tight is true exactly if m_count >= max_threads or the kernel refused the last thread; (2) what is in the

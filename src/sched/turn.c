@@ -22,8 +22,36 @@
  */
 #include "sched/verbs.h"
 
-#define WOKEN_MOST (250 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 5 ms: half of 100 ms is in many small parts */
-#define SLICE      (500 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 10 ms */
+#define WOKEN_MOST ticks_of(5)  /* half of 100 ms is in many small parts */
+#define SLICE      ticks_of(10) /* GORT_SLICE */
+#define RATE_AFTER                                                                                           \
+    INT64_C(5000000) /* ns: in which reading two clocks, one after the other, is no error to speak of */
+
+static uint64_t
+    rate; /* of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon */
+static struct {
+    int64_t ns;
+    uint64_t ticks;
+} rate_from; /* the first look of this run; owned by sysmon */
+
+/* Before the first look 2.5 GHz is as good a guess as any on x86; elsewhere the processor says how fast it counts. */
+static uint64_t ticks_of(uint64_t ms)
+{
+    uint64_t a_ms = gort__load(&rate, RELAXED);
+    return ms * (a_ms ? a_ms : 50 * GORT_ARCH_TICKS_BRIEF);
+}
+
+void gort__turn_rate(int64_t now, bool begin)
+{
+    uint64_t counter = gort__arch_ticks();
+    int64_t ns = now - rate_from.ns;
+    if (begin || counter < rate_from.ticks) {
+        rate_from.ns = now;
+        rate_from.ticks = counter;
+    } else if (ns >= RATE_AFTER) {
+        gort__store(&rate, (counter - rate_from.ticks) / (uint64_t)(ns / 1000000), RELAXED);
+    }
+}
 
 /*
  * sysmon sees when a time slice is over, but not if each is short, because the global queue always has a goroutine between; and
@@ -64,6 +92,17 @@ bool gort__turn_may_stop(const struct gort__p *p)
            gort__arch_ticks() - gort__load(&p->others_from, RELAXED) >= gort__load(&p->woken_took, RELAXED);
 }
 
+struct gort__g *gort__turn_begin_woken(struct gort__p *p, struct gort__g *g)
+{
+    p->woken_g = g;
+    if (g && !(p->mode & GORT_MODE_WOKEN)) {
+        gort__mode_on(p, GORT_MODE_WOKEN);
+        gort__store(&p->woken_from, gort__arch_ticks(), RELAXED);
+        gort__p_new_slice(p);
+    }
+    return g;
+}
+
 static struct gort__g *take_woken(struct gort__p *p)
 {
     struct gort__g *g = gort__runq_get(&p->events);
@@ -72,13 +111,7 @@ static struct gort__g *take_woken(struct gort__p *p)
         if (gort__load(&gort__sched.woken_n, RELAXED))
             g = gort__queue_take_woken(p);
     }
-    p->woken_g = g;
-    if (g && !(p->mode & GORT_MODE_WOKEN)) {
-        gort__mode_on(p, GORT_MODE_WOKEN);
-        gort__store(&p->woken_from, gort__arch_ticks(), RELAXED);
-        gort__p_new_slice(p);
-    }
-    return g;
+    return gort__turn_begin_woken(p, g);
 }
 
 struct gort__g *gort__turn_woken(struct gort__p *p)
@@ -137,8 +170,7 @@ struct gort__g *gort__turn_pick(struct gort__p *p)
         gort__mode_off(p, GORT_MODE_OWES);
         g = gort__held_take_first();
         if (g) {
-            if (!others_wait(p) && !gort__load(&s->woken_n, RELAXED))
-                gort__rest_calm();
+            gort__rest_calm();
             return g;
         }
     }
