@@ -34,7 +34,6 @@
 #pragma weak gort__m_undoze
 #pragma weak gort__netpoll_look
 #pragma weak gort__os_beat
-#pragma weak gort__os_fence_heavy
 #pragma weak gort__os_nap
 #pragma weak gort__os_page
 #pragma weak gort__os_vm_map
@@ -84,6 +83,7 @@ static ssize_t kernel_kick(void);
 
 struct gort__sched gort__sched;
 struct gort__os_force gort__os_force;
+bool gort__os_light_is_full;
 static struct gort__m ms[MODEL_THREADS];
 static struct gort__p ps[PS];
 static struct {
@@ -124,6 +124,10 @@ bool gort__runq_empty(const struct gort__runq *q)
 bool gort__p_has_work(void)
 {
     return gort__load(&book.queued, RELAXED) != 0;
+}
+void gort__os_fence_heavy(void)
+{
+    model_barrier("membarrier");
 }
 void gort__shrink_stir_locked(void) {}
 int gort__os_fd_own(int fd)
@@ -383,15 +387,25 @@ static void sets_timer(void)
     gort__store(&book.timer, TIMER, RELEASE); /* pairs with rest.c */
     gort__duty_notice(&ms[0], TIMER);
 }
-/* It puts a goroutine into a queue, as idle.c has it. */
-static void publishes_work(void)
+static void queue_one(bool fence)
 {
     book.publishes = true;
     gort__store(&book.queued, 1, RELAXED);
-    gort__fence(SEQ_CST); /* pairs with look_back */
+    if (fence)
+        gort__fence(SEQ_CST); /* pairs with look_back */
     gort__sysmon_note_work();
     if (book.publishes) /* and sysmon has not looked since */
         book.noted = book.now + GORT_LOOK;
+}
+/* It puts a goroutine into a queue, as idle.c has it. */
+static void publishes_work(void)
+{
+    queue_one(true);
+}
+/* The same by the holder of the only P, who has no fence: sysmon has the kernel make one. */
+static void publishes_alone(void)
+{
+    queue_one(false);
 }
 /* It has found that nobody waits any more. */
 static void calms(void)
@@ -406,6 +420,7 @@ static void calms_and_pokes(void)
 
 /* --- setup and oracle -------------------------------------------------------------------------- */
 
+/* Light fences are full, as without membarrier, but in for_queue. */
 static void start_all(int procs, bool taken, bool by_futex, bool timers)
 {
     struct gort__sched *s = &gort__sched;
@@ -427,6 +442,7 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers)
             gort__p_idle_put_locked(&ps[i]);
     }
     gort__os_force.no_timerfd = by_futex;
+    gort__os_light_is_full = true;
     gort__rest_open();
     model_memory(s, offsetof(struct gort__sched, ps));
     model_memory(ms, sizeof ms);
@@ -450,6 +466,12 @@ static void start(int procs, bool taken, bool by_futex)
 static void for_timers(void)
 {
     start_all(1, true, false, true);
+}
+/* The light fence of its holder is none. */
+static void for_queue(void)
+{
+    start_all(1, true, false, true);
+    gort__os_light_is_full = false;
 }
 static void one_p(void)
 {
@@ -556,6 +578,9 @@ static const struct model noted = {
     .setup = for_timers,
     .threads = {sysmon_with_timers, publishes_work, sets_timer, time_passes_once},
     .final = is_in_time};
+static const struct model noted_alone = {.setup = for_queue,
+                                         .threads = {sysmon_with_timers, publishes_alone, time_passes_once},
+                                         .final = is_in_time};
 static const struct model calmed = {.setup = for_timers,
                                     .threads = {sysmon_with_timers, calms, sets_timer, time_passes_once},
                                     .final = is_in_time};
@@ -615,6 +640,7 @@ TEST(timer_in_time)
 TEST(work_is_noted)
 {
     check_weak(noted, "a goroutine is queued", 3);
+    model_check_both(noted_alone, "a goroutine is queued without a fence", 0, 3);
 }
 TEST(nobody_waits)
 {
@@ -709,9 +735,15 @@ TEST(mutation_timer_calm)
 }
 TEST(mutation_noted)
 {
-    model_catch(&noted, "no fence after queueing", "publishes_work", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&noted, "no fence after queueing", "queue_one", MODEL_OP_FENCE, MODEL_SKIPPED);
     model_catch(&noted, "who queues one does not see that sysmon sleeps for long", "gort__sysmon_note_work",
                 MODEL_OP_LOAD, MODEL_SKIPPED);
+}
+TEST(mutation_membarrier)
+{
+    struct model m = noted_alone;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "no membarrier before the second look", "membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED);
 }
 /* Between the state and the look lie more stores than the model lets wait on x86; towards ARM the fence is all there is. */
 TEST(mutation_look_back)

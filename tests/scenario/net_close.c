@@ -58,7 +58,8 @@ TEST_GO(close_wakes_everyone, .procs = "1,2,4", .fuzz = true)
 }
 
 /* Rounds of close against blocked calls. In every other round the call has certainly begun, and a new file gets the
- * number at once, of which nothing may be touched; in the rest the close comes at any moment of the call. */
+ * number at once, of which nothing may be touched; in the rest the close comes at any moment of the call, or before it: the number
+ * is a high one then, because sysmon opens files, and one of these may get a low number in that moment. */
 static void rounds(void (*victim)(int), const char *what, long n)
 {
     int ends[2], slot = victim == blocked_read ? 0 : victim == blocked_write ? 1 : 2;
@@ -70,6 +71,12 @@ static void rounds(void (*victim)(int), const char *what, long n)
             ends[0] = listen_here(addr, sizeof addr), ends[1] = -1;
         else
             CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+        if (i % 2 == 0) {
+            int low = ends[0];
+            ends[0] = fcntl(low, F_DUPFD_CLOEXEC, 200);
+            CHECK_GE(ends[0], 200);
+            CHECK_EQ(gort_close(low), 0);
+        }
         CHECK_EQ(GORT_GO(victim, ends[0]), 0);
         if (i % 2) {
             while (waiting(what) == 0)
