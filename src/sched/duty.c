@@ -105,7 +105,7 @@ bool gort__duty_take_locked(struct gort__m *m)
         return false;
     if (s->idle_count == 0 &&
         s->sysmon_on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
-        gort__sysmon_note_work();
+        gort__rest_events();
         return false;
     }
     s->poll_m = m;

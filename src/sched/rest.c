@@ -45,7 +45,7 @@ static struct {
     bool quit;
     int64_t until; /* when the alarm comes; atomic */
     int64_t slack; /* so much later than a timer it may come; atomic */
-    bool listen;   /* fds that are ready wake it; owned by sysmon */
+    bool listen;   /* fds that are ready wake it; atomic, written by sysmon */
     /* Owned by sysmon. */
     int64_t looked; /* when it last did, */
     uint32_t times; /* and how often all Ps had been idle until then */
@@ -81,7 +81,8 @@ void gort__rest_open(void)
     gort__os_alarm_open(&rest.alarm);
     rest.rested = rest.looked = 0;
     rest.times = gort__load(&gort__sched.idle_times, RELAXED);
-    rest.hurry = rest.quit = rest.guarded = rest.vain = rest.listen = false;
+    rest.hurry = rest.quit = rest.guarded = rest.vain = false;
+    gort__store(&rest.listen, false, RELAXED);
     gort__store(&rest.until, 0, RELAXED);
     gort__store(&rest.slack, 0, RELAXED);
 }
@@ -127,8 +128,9 @@ static bool somebody_waits(void)
 }
 
 /*
- * After the alarm was put off: what came meanwhile, from a setter or publisher who still saw the earlier alarm. A timer: while a P
- * is idle an M is on duty for timers. A goroutine in a queue, if the sleep is a long one.
+ * After the alarm was put off: what came meanwhile, from a setter or publisher who still saw the earlier alarm. A timer or an fd that
+ * somebody waits for: while a P is idle an M is on duty for them, and the last one to leave it, with no P idle any more, has looked at
+ * what sysmon does (gort__rest_events). A goroutine in a queue, if the sleep is a long one.
  */
 static void look_back(bool is_long)
 {
@@ -138,7 +140,9 @@ static void look_back(bool is_long)
     int64_t next = gort__timer_next();
     if (next != INT64_MAX && gort__load(&gort__sched.idle_count, RELAXED) == 0)
         gort__rest_timer(next);
-    if (is_long && somebody_waits())
+    bool deaf = gort__poll_pending() && gort__load(&gort__sched.idle_count, RELAXED) == 0 &&
+                !gort__load(&rest.listen, RELAXED);
+    if (is_long && (deaf || somebody_waits()))
         gort__rest_work();
 }
 
@@ -171,6 +175,16 @@ void gort__rest_timer(int64_t when)
     if (at < rest.until && (state() == GORT_MON_LONG || state() == GORT_MON_AWAKE) && !rest.quit)
         change(state(), at);
     unlock();
+}
+
+/* If it does not listen its next sleep will be one that does. */
+void gort__rest_events(void)
+{
+    gort__rest_timer(gort__timer_next());
+    gort__fence(
+        SEQ_CST); /* pairs with look_back: the last idle P was taken, then the look at what sysmon does */
+    if (gort__poll_pending() && !gort__load(&rest.listen, RELAXED))
+        gort__sysmon_note_work();
 }
 
 /* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was taken for.) */
@@ -232,7 +246,7 @@ bool gort__rest_if_idle(int64_t now)
     lock();
     bool idle = all_idle_locked() && !rest.quit;
     if (idle) {
-        rest.listen = false;
+        gort__store(&rest.listen, false, RELAXED);
         change(GORT_MON_REST, INT64_MAX);
     }
     unlock();
@@ -242,7 +256,7 @@ bool gort__rest_if_idle(int64_t now)
 
 void gort__rest_until(int64_t until, bool is_long, bool listen, int64_t slack)
 {
-    rest.listen = listen;
+    gort__store(&rest.listen, listen, RELAXED);
     gort__store(&rest.slack, slack, RELAXED);
     lock();
     if (!rest.quit)

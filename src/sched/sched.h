@@ -527,6 +527,8 @@ void gort__idle(struct gort__m *m);            /* nothing to run: sleeps, comes 
 void gort__wake_p(void);                       /* gets one more M to look for work */
 void gort__spin_stop(struct gort__m *m);       /* it found work */
 void gort__rest_work(void);
+void gort__rest_events(
+    void); /* no P is idle, so nobody is on duty: sysmon waits for timers and fds from now on */
 /* Somebody has put a goroutine into a queue while no P may be idle: sysmon looks soon whether it still waits. */
 static inline void gort__sysmon_note_work(void)
 {

@@ -461,8 +461,8 @@ static void look_around(void)
         !(idle_p && next > now && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
     bool rests = gort__rest_if_idle(now), listen = !idle_p && gort__poll_pending();
-    if (listen && now < mon.deaf_to) {
-        listen = false;
+    if (listen && now < mon.deaf_to) { /* for no longer than that: it needs nobody who cuts it short */
+        listen = is_long = false;
         until = until < mon.deaf_to ? until : mon.deaf_to;
     }
     if (!rests) /* long, else each announced call would make it hurry */

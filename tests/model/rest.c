@@ -38,9 +38,7 @@
 #pragma weak gort__os_page
 #pragma weak gort__os_vm_map
 #pragma weak gort__p_empty_locked
-#pragma weak gort__poll_handle
 #pragma weak gort__poll_kick
-#pragma weak gort__poll_pending
 #pragma weak gort__preempt_ask
 #pragma weak gort__ready_events
 #pragma weak gort__stack_cache_flush
@@ -101,6 +99,7 @@ static struct {
     int64_t timer;        /* when one is due; atomic */
     uint32_t queued;      /* a goroutine is in a queue; atomic */
     int64_t noted;        /* by when sysmon is to see that, INT64_MAX: nothing is, or it has */
+    uint32_t fds;         /* goroutines that wait for one; constant */
     bool publishes;       /* a publisher is about to queue one, or has, and sysmon has not looked since */
     int careless;         /* this thread, -1: none, */
     enum gort__rank carelessly; /* takes no lock of this rank */
@@ -124,6 +123,14 @@ bool gort__runq_empty(const struct gort__runq *q)
 bool gort__p_has_work(void)
 {
     return gort__load(&book.queued, RELAXED) != 0;
+}
+int gort__poll_handle(void)
+{
+    return 5;
+}
+uint32_t gort__poll_pending(void)
+{
+    return book.fds;
 }
 void gort__os_fence_heavy(void)
 {
@@ -248,6 +255,19 @@ static void sysmon_with_timers(void)
     }
     book.ended = true;
 }
+/* The same while goroutines wait for fds: it listens if no P is idle, else an M is on duty. */
+static void sysmon_with_fds(void)
+{
+    while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
+        int64_t now = gort__os_now();
+        bool listen = gort__load(&gort__sched.idle_count, RELAXED) == 0 && gort__poll_pending();
+        gort__rest_until(now + TICK, true, listen, SLACK);
+        book.asleep = true;
+        gort__rest_sleep();
+        book.asleep = false;
+    }
+    book.ended = true;
+}
 /* As gort__sysmon_stop does. */
 static void quits(void)
 {
@@ -316,6 +336,15 @@ static void works_and_keeps(void)
 {
     put(get());
     get();
+}
+/* The last idle P goes to an M; another one stops, as gort__m_stop has it, and is not on duty because of that. All under one lock,
+ * which would make a fence between the two if it was dropped. */
+static void takes_last(void)
+{
+    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__p_take(&ms[1], gort__p_idle_get_locked());
+    gort__duty_take_locked(&ms[2]);
+    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
 }
 /* As starve_locked of m.c does. */
 static void finds_no_memory(void)
@@ -421,7 +450,7 @@ static void calms_and_pokes(void)
 /* --- setup and oracle -------------------------------------------------------------------------- */
 
 /* Light fences are full, as without membarrier, but in for_queue. */
-static void start_all(int procs, bool taken, bool by_futex, bool timers)
+static void start_all(int procs, bool taken, bool by_futex, bool timers, bool fds)
 {
     struct gort__sched *s = &gort__sched;
     memset(s, 0, sizeof *s);
@@ -432,6 +461,7 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers)
     book.now = START;
     book.due = INT64_MAX;
     book.careless = -1;
+    book.fds = fds;
     book.timer = book.noted = INT64_MAX;
     s->procs = s->p_made = procs;
     for (int i = 0; i < procs; i++) {
@@ -453,25 +483,31 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers)
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(&s->idle_times, sizeof s->idle_times);
     model_quiet(&s->line_n, sizeof s->line_n);
-    model_quiet(&s->idle_count, sizeof s->idle_count);
+    if (!book.fds)
+        model_quiet(&s->idle_count, sizeof s->idle_count);
     model_quiet(ps, sizeof ps);
     if (!timers)
         model_quiet(&book.timer, sizeof book.timer);
 }
 static void start(int procs, bool taken, bool by_futex)
 {
-    start_all(procs, taken, by_futex, false);
+    start_all(procs, taken, by_futex, false, false);
 }
 /* The case is about the only timer, which is set while no P is idle. */
 static void for_timers(void)
 {
-    start_all(1, true, false, true);
+    start_all(1, true, false, true, false);
 }
 /* The light fence of its holder is none. */
 static void for_queue(void)
 {
-    start_all(1, true, false, true);
+    start_all(1, true, false, true, false);
     gort__os_light_is_full = false;
+}
+static void for_fds(void)
+{
+    start_all(2, true, false, false, true);
+    gort__sched.sysmon_on = true;
 }
 static void one_p(void)
 {
@@ -538,6 +574,13 @@ static void is_in_time(void)
     if (book.noted != INT64_MAX && due > book.noted + PAUSE)
         model_fail("a goroutine waits, and sysmon sleeps until %d", (int)(due - START));
 }
+/* Nobody is on duty, so it listens, or will soon. */
+static void listens(void)
+{
+    is_watched();
+    if (!rest.listen && book.due > book.now + GORT_LOOK + PAUSE)
+        model_fail("a goroutine waits for an fd, and nobody listens until %d", (int)(book.due - START));
+}
 /* Where no time passes and nobody takes a P, it was the poke that woke it. */
 static void is_hurried(void)
 {
@@ -590,6 +633,8 @@ static const struct model calmed_poked = {
     .setup = for_timers,
     .threads = {sysmon_with_timers, calms_and_pokes, publishes_work, time_passes_once},
     .final = is_in_time};
+static const struct model fds = {
+    .setup = for_fds, .threads = {sysmon_with_fds, takes_last, time_passes_once}, .final = listens};
 static const struct model timer_ended = {
     .setup = for_timers, .threads = {sysmon_with_timers, calms, sets_timer, quits}, .final = is_in_time};
 
@@ -647,6 +692,10 @@ TEST(nobody_waits)
     check_weak(calmed, "nobody waits any more", 3);
     check_weak(calmed_queued, "nobody waits any more, but then one is queued", 3);
     check(calmed_poked, "nobody waits any more, and a poke");
+}
+TEST(fds_are_heard)
+{
+    check_weak(fds, "the last P is taken while somebody waits for an fd", 3);
 }
 TEST(ends)
 {
@@ -755,6 +804,14 @@ TEST(mutation_look_back)
     m.memory = MODEL_WEAK;
     model_catch(&m, "the same in an M that puts the alarm off", "look_back", MODEL_OP_FENCE, MODEL_SKIPPED);
     model_catch(&m, "an M that puts the alarm off takes no second look", "gort__p_has_work", MODEL_OP_LOAD,
+                MODEL_SKIPPED);
+}
+TEST(mutation_fds)
+{
+    struct model m = fds;
+    m.memory = MODEL_WEAK;
+    model_catch(&m, "no fence before the look for idle Ps", "look_back", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&m, "no fence before the look whether sysmon listens", "gort__rest_events", MODEL_OP_FENCE,
                 MODEL_SKIPPED);
 }
 TEST(mutation_futex_word)

@@ -6,7 +6,8 @@
  * Covers: src/os/linux/init.c src/os/linux/barrier.c src/os/linux/epoll.c src/os/linux/task.c src/os/linux/thread.c
  * Covers: src/os/linux/vm.c
  *
- * Each trial is a forked child, which makes its report in shared memory: it may be unable to write.
+ * Each trial is a forked child, which makes its report in shared memory: it may be unable to write. Most of a trial is waiting, so
+ * several processes share the trials of a case.
  */
 #include <signal.h>
 #include <sys/socket.h>
@@ -423,17 +424,38 @@ static enum which kind_of(size_t i)
     return trials[i].needs == NEEDED ? REQUIRED : i % 2 ? OPTIONAL_TOO : OPTIONAL;
 }
 
-static void try_all(int err, bool middle, enum which which)
+#define WORKERS 4
+
+/* Every WORKERS'th trial of those that are wanted. 0: all was right. */
+static int try_share(int err, bool middle, enum which which, int worker)
 {
-    sandbox_begin();
+    int turn = 0;
     report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(report != MAP_FAILED);
     const char *only = getenv("SANDBOX_ONLY"); /* for whoever looks for the reason of a failure */
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++)
         if ((!middle || !trials[i].only_at_start) && (which == ALL || which == kind_of(i)) &&
-            (!only || strcmp(only, trials[i].name) == 0))
+            (!only || strcmp(only, trials[i].name) == 0) && turn++ % WORKERS == worker)
             try(&trials[i], err, middle);
-    CHECK_EQ(wrong, 0); /* all of them are tried first */
+    return wrong; /* all of them are tried first */
+}
+
+static void try_all(int err, bool middle, enum which which)
+{
+    pid_t workers[WORKERS];
+    sandbox_begin();
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = fork();
+        CHECK_GE(workers[i], 0);
+        if (workers[i] == 0)
+            _exit(try_share(err, middle, which, i) ? 1 : 0);
+    }
+    int failed = 0, status;
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK_EQ(waitpid(workers[i], &status, 0), workers[i]);
+        failed += status != 0;
+    }
+    CHECK_EQ(failed, 0);
 }
 
 TEST(eperm_from_the_start, .procs = "1,2")
