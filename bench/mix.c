@@ -296,6 +296,7 @@ static int mix(void *arg)
     if (want.ticker) {
         gort_wg_add(&wg, 1);
         gort_go(ticker, &wg);
+        gort_sleep(GORT_MS); /* it is to have begun before there are thousands of others */
     }
     gort_wg_add(&batch, want.hogs);
     for (int i = 0; i < want.hogs; i++)

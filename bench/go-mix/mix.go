@@ -167,6 +167,7 @@ func main() {
 			}
 			wg.Done()
 		}()
+		time.Sleep(time.Millisecond) // it is to have begun before there are thousands of others
 	}
 	batch.Add(*hogs)
 	for i := 0; i < *hogs; i++ {

@@ -12,8 +12,8 @@
  *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
  *
  * Fairness: turn.c. Every 61st pick is a fair one: it passes over `next` and the ring, so that a ring that is never empty keeps
- * nobody waiting. It looks, in this order, at woken goroutines (every other time), those that wait for a thread (tight.c),
- * preempted ones, the global queue, and those that have yielded. It is also when timers that are due and fds that are ready get their
+ * nobody waiting. It looks, in this order, at woken goroutines or the global queue (in turns), those that wait for a thread
+ * (tight.c), preempted ones, the global queue, and those that have yielded. It is also when timers that are due and fds that are ready get their
  * turn although there is work; they come before the pick, not instead of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g, but for the moment before it leaves.
@@ -70,11 +70,13 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
     if (p->later && p->turn > GORT_LATER_EVERY)
         p->turn = GORT_LATER_EVERY;
     gort__turn_look(p);
-    p->queue_first = !p->queue_first; /* else events at each of them keep the others waiting */
+    p->queue_first = !p->queue_first; /* else woken or preempted goroutines at each of them keep it waiting */
     struct gort__g *g = p->queue_first ? NULL : gort__turn_woken(p);
     if (g)
         return g;
-    if (GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
+    if (p->queue_first && gort__load(&gort__sched.queued, RELAXED))
+        g = gort__queue_take(p, 1);
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
         g = gort__tight_take(p);
     if (!g && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
         g = gort__turn_held(p);

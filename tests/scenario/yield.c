@@ -241,9 +241,10 @@ TEST_GO(a_thousand_take_turns, .procs = "1", .env = "GORT_DEBUG=preempt=off")
 
 /* --- nothing starves ------------------------------------------------------------------------------ */
 
-enum kind { RING, GLOBAL, CHAIN, LOCKED, WOKEN, KINDS };
-static const char *const kind_names[] = {"in the ring", "in the global queue", "in a chain of starts",
-                                         "locked to its thread", "woken by others"};
+enum kind { RING, GLOBAL, CHAIN, LOCKED, WOKEN, HOG, KINDS };
+static const char *const kind_names[] = {"in the ring",          "in the global queue",
+                                         "in a chain of starts", "locked to its thread",
+                                         "woken by others",      "preempted"};
 static atomic_long turns_of[KINDS];
 
 static void take_many(int kind)
@@ -276,9 +277,18 @@ static void wake_each_other(int me)
     }
 }
 
-/* All ways to be runnable at once, with more goroutines than a ring holds: each gets on. */
-TEST_GO(nothing_starves, .procs = "1,2,4", .fuzz = true)
+static void hog(void)
 {
+    while (!atomic_load(&stop))
+        atomic_fetch_add(&turns_of[HOG], 1);
+}
+
+/* All ways to be runnable at once, with more goroutines than a ring holds: each gets on. */
+static void all_get_on(int hogs)
+{
+    turns_of[HOG] = hogs ? 0 : 20;
+    for (int i = 0; i < hogs; i++)
+        CHECK_EQ(GORT_GO(hog), 0);
     gort_wg_add(&pair[0].wake, 1);
     gort_wg_add(&pair[1].wake, 1);
     CHECK_EQ(GORT_GO(wake_each_other, 0), 0);
@@ -303,4 +313,14 @@ TEST_GO(nothing_starves, .procs = "1,2,4", .fuzz = true)
     atomic_store(&stop, true);
     while (gort_count() > 1)
         gort_yield();
+}
+
+TEST_GO(nothing_starves, .procs = "1,2,4", .fuzz = true)
+{
+    all_get_on(0);
+}
+
+TEST_GO(nothing_starves_beside_hogs, .procs = "1,2")
+{
+    all_get_on(4);
 }
