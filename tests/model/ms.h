@@ -224,11 +224,12 @@ void *gort__os_vm_map(size_t size, size_t align)
 }
 void gort__deadlock_check_locked(void) {}
 void gort__rest_calm(void) {}
-/* All Ps are busy: sysmon wakes for the timer (rest.c explores that it does), and fires it. */
+/* All Ps are busy: sysmon wakes for the timer and listens to the fds (rest.c explores that it does), and sees to them. */
 void gort__rest_timer(int64_t when)
 {
     (void)when;
 }
+void gort__rest_events(void) {}
 void gort__overflow_check(struct gort__g *g)
 {
     (void)g;

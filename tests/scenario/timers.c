@@ -444,7 +444,7 @@ static void sleep_in_crowd(void *unused)
 
 TEST_GO(the_first_sleeper_does_not_wait_for_the_last, .procs = "1,2,4")
 {
-    long n = test_scaled(20000, 5000);
+    long n = test_scaled(20000, 1000);
     for (int64_t ahead = GORT_SEC; !crowd.at || gort_now() >= crowd.at; ahead *= 2) {
         gort_wg_wait(&wg);
         crowd.at = gort_in(ahead);
