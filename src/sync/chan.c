@@ -24,6 +24,8 @@
 #include "base/fatal.h"
 #include "mem/alloc.h"
 
+#define WORD sizeof(uint64_t)
+
 static size_t bytes(const gort_chan *ch)
 {
     return sizeof *ch + ch->cap * ch->elem;
@@ -127,19 +129,19 @@ void gort__chan_free(gort_chan *ch)
 
 /* --- one operation, under the lock ------------------------------------------------------------ */
 
-static inline void copy(void *to, const void *from, size_t n)
+static GORT_ALWAYS_INLINE void copy(void *to, const void *from, size_t n)
 {
-    if (GORT_LIKELY(n == 8)) {
+    if (GORT_LIKELY(n == WORD)) {
         /* With -flto compilers see the caller's object, and warn when it is smaller: they do not know that n is not 8 then. */
-        memcpy(gort__arch_opaque(to), gort__arch_opaque(from), 8);
+        memcpy(gort__arch_opaque(to), gort__arch_opaque(from), WORD);
     } else if (n)
         memcpy(to, from, n);
 }
 
-static inline char *slot(gort_chan *ch, size_t i)
+static GORT_ALWAYS_INLINE char *slot(gort_chan *ch, size_t i, size_t size)
 {
     i += ch->head;
-    return ch->buffer + (i >= ch->cap ? i - ch->cap : i) * ch->elem;
+    return ch->buffer + (i >= ch->cap ? i - ch->cap : i) * size;
 }
 
 static inline void set_len(gort_chan *ch, size_t len)
@@ -161,22 +163,46 @@ static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq
     return w;
 }
 
-static GORT_ALWAYS_INLINE bool try_send(gort_chan *ch, const void *value, int *result,
+/* A queue is empty, or its first waiter can be served in a few instructions: no select, no deadline, and it wants the value. */
+static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
+{
+    return !q->first || (GORT_LIKELY(q->run == gort__load(&gort__sched.run, RELAXED)) &&
+                         GORT_LIKELY(!q->first->shared) && GORT_LIKELY(q->first->value != NULL));
+}
+
+static GORT_ALWAYS_INLINE struct gort__waiter *next_waiter(gort_chan *ch, struct gort__waitq *q, bool word)
+{
+    struct gort__waiter *w = q->first;
+    if (!w)
+        return NULL;
+    if (!word)
+        return take_waiter(ch, q);
+    gort__waitq_remove(q, w);
+    gort__g_edge(w->g);
+    return w;
+}
+
+/*
+ * The two operations. `word` is a constant, so each is compiled twice: for anything, and for what is most frequent: elements of a
+ * word, a value that is not NULL, and a simple queue of peers. The latter calls nothing.
+ */
+static GORT_ALWAYS_INLINE bool try_send(gort_chan *ch, const void *value, bool word, int *result,
                                         struct gort__waiter **wake)
 {
-    struct gort__waiter *w;
+    size_t size = word ? WORD : ch->elem;
     *wake = NULL;
     if (GORT_UNLIKELY(ch->closed)) {
         *result = -EPIPE;
         return true;
     }
-    if (ch->receivers.first && (w = take_waiter(ch, &ch->receivers))) {
-        if (w->value)
-            copy(w->value, value, ch->elem);
+    struct gort__waiter *w = next_waiter(ch, &ch->receivers, word);
+    if (w) {
+        if (word || w->value)
+            copy(w->value, value, size);
         w->result = 1;
         *wake = w;
     } else if (ch->len < ch->cap) {
-        copy(slot(ch, ch->len), value, ch->elem);
+        copy(slot(ch, ch->len, size), value, size);
         set_len(ch, ch->len + 1);
     } else {
         return false;
@@ -185,27 +211,28 @@ static GORT_ALWAYS_INLINE bool try_send(gort_chan *ch, const void *value, int *r
     return true;
 }
 
-static GORT_ALWAYS_INLINE bool try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
+static GORT_ALWAYS_INLINE bool try_recv(gort_chan *ch, void *value, bool word, int *result,
+                                        struct gort__waiter **wake)
 {
+    size_t size = word ? WORD : ch->elem;
     struct gort__waiter *w = NULL;
     *wake = NULL;
     *result = 1;
     if (ch->len) {
-        if (value)
-            copy(value, slot(ch, 0), ch->elem);
+        if (word || value)
+            copy(value, slot(ch, 0, size), size);
         advance(ch);
-        if (ch->senders.first)
-            w = take_waiter(ch, &ch->senders);
-        if (w) /* the buffer was full: the place that became free is the next newest */
-            copy(slot(ch, ch->len - 1), w->value, ch->elem);
+        w = next_waiter(ch, &ch->senders, word);
+        if (GORT_UNLIKELY(w != NULL)) /* the buffer was full: the place that became free is the next newest */
+            copy(slot(ch, ch->len - 1, size), w->value, size);
         else
             set_len(ch, ch->len - 1);
-    } else if (ch->senders.first && (w = take_waiter(ch, &ch->senders))) {
-        if (value)
-            copy(value, w->value, ch->elem);
+    } else if ((w = next_waiter(ch, &ch->senders, word)) != NULL) {
+        if (word || value)
+            copy(value, w->value, size);
     } else if (ch->closed) {
-        if (value)
-            memset(value, 0, ch->elem);
+        if (word || value)
+            memset(value, 0, size);
         *result = 0;
     } else {
         return false;
@@ -219,12 +246,12 @@ static GORT_ALWAYS_INLINE bool try_recv(gort_chan *ch, void *value, int *result,
 
 bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake)
 {
-    return try_send(ch, value, result, wake);
+    return try_send(ch, value, false, result, wake);
 }
 
 bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake)
 {
-    return try_recv(ch, value, result, wake);
+    return try_recv(ch, value, false, result, wake);
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
@@ -328,7 +355,7 @@ static GORT_NOINLINE int send_locked(gort_chan *ch, const void *value, int64_t d
         GORT_NEED("gort_chan_send", "value", !ch->elem);
         value = ""; /* nothing of it is read */
     }
-    if (!try_send(ch, value, &result, &wake)) {
+    if (!try_send(ch, value, false, &result, &wake)) {
         if (!m || gort__wait_shared(m->g, deadline, false))
             return wait_shared_and_leave(ch, (void *)(uintptr_t)value, deadline, true, m);
         return wait_for_peer(ch, (void *)(uintptr_t)value, m, true);
@@ -343,7 +370,7 @@ static GORT_NOINLINE int recv_locked(gort_chan *ch, void *value, int64_t deadlin
     int result;
     struct gort__waiter *wake;
     gort__chan_check(ch, "gort_chan_recv");
-    if (!try_recv(ch, value, &result, &wake)) {
+    if (!try_recv(ch, value, false, &result, &wake)) {
         if (!m || gort__wait_shared(m->g, deadline, false))
             return wait_shared_and_leave(ch, value, deadline, false, m);
         return wait_for_peer(ch, value, m, false);
@@ -368,7 +395,7 @@ static GORT_NOINLINE int recv_slowly(gort_chan *ch, void *value, int64_t deadlin
     return recv_locked(ch, value, deadline, m);
 }
 
-/* --- the same again for what is most frequent: a word each, goroutines, no deadline -------------- */
+/* --- what is most frequent: a word each, goroutines, no deadline ---------------------------------- */
 
 /*
  * Nothing is called from here but by a jump at the end, so that no register has to be saved: of the 690 instructions of a
@@ -427,11 +454,11 @@ static GORT_ALWAYS_INLINE struct gort__m *enter_at_once(gort_chan *ch)
     return GORT_LIKELY(m != NULL) && GORT_LIKELY(gort__lock_try(&ch->lock, GORT_RANK_CHAN)) ? m : NULL;
 }
 
-/* The first of a queue that is not empty can be served without further ado. */
-static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
+/* The operation is done; wake: the peer that it served, or NULL. */
+static GORT_ALWAYS_INLINE int complete_at_once(gort_chan *ch, struct gort__m *m, struct gort__waiter *wake,
+                                               int result)
 {
-    return GORT_LIKELY(q->run == gort__load(&gort__sched.run, RELAXED)) && GORT_LIKELY(!q->first->shared) &&
-           GORT_LIKELY(q->first->value != NULL);
+    return wake ? unlock_wake_and_leave(ch, m, wake, result) : unlock_and_leave(ch, m, result);
 }
 
 int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
@@ -440,23 +467,12 @@ int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
     struct gort__m *m = enter_at_once(ch);
     if (GORT_UNLIKELY(!m))
         return send_slowly(ch, value, deadline);
-    if (GORT_UNLIKELY(ch->elem != sizeof(uint64_t) || ch->closed || !value))
+    int result;
+    struct gort__waiter *wake;
+    if (GORT_UNLIKELY(ch->elem != WORD || !value || !simple(&ch->receivers)))
         return send_locked(ch, value, deadline, m);
-    struct gort__waiter *w = ch->receivers.first;
-    if (w) {
-        if (GORT_UNLIKELY(!simple(&ch->receivers)))
-            return send_locked(ch, value, deadline, m);
-        gort__waitq_remove(&ch->receivers, w);
-        gort__g_edge(w->g);
-        copy(w->value, value, sizeof(uint64_t));
-        w->result = 1;
-        return unlock_wake_and_leave(ch, m, w, 0);
-    }
-    if (ch->len < ch->cap) {
-        copy(slot(ch, ch->len), value, sizeof(uint64_t));
-        set_len(ch, ch->len + 1);
-        return unlock_and_leave(ch, m, 0);
-    }
+    if (try_send(ch, value, true, &result, &wake))
+        return complete_at_once(ch, m, wake, result);
     if (GORT_UNLIKELY(gort__wait_shared(m->g, deadline, false)))
         return send_locked(ch, value, deadline, m);
     return wait_for_peer(ch, (void *)(uintptr_t)value, m, true);
@@ -473,27 +489,13 @@ int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
     struct gort__m *m = enter_at_once(ch);
     if (GORT_UNLIKELY(!m))
         return recv_slowly(ch, value, deadline);
-    struct gort__waiter *w = ch->senders.first;
-    if (GORT_UNLIKELY(ch->elem != sizeof(uint64_t) || !value))
+    int result;
+    struct gort__waiter *wake;
+    if (GORT_UNLIKELY(ch->elem != WORD || !value || !simple(&ch->senders)))
         return recv_locked(ch, value, deadline, m);
-    if (ch->len) {
-        if (GORT_UNLIKELY(w != NULL)) /* its value goes to the place that becomes free */
-            return recv_locked(ch, value, deadline, m);
-        copy(value, slot(ch, 0), sizeof(uint64_t));
-        advance(ch);
-        set_len(ch, ch->len - 1);
-        return unlock_and_leave(ch, m, 1);
-    }
-    if (w) {
-        if (GORT_UNLIKELY(!simple(&ch->senders)))
-            return recv_locked(ch, value, deadline, m);
-        gort__waitq_remove(&ch->senders, w);
-        gort__g_edge(w->g);
-        copy(value, w->value, sizeof(uint64_t));
-        w->result = 0;
-        return unlock_wake_and_leave(ch, m, w, 1);
-    }
-    if (GORT_UNLIKELY(ch->closed || gort__wait_shared(m->g, deadline, false)))
+    if (try_recv(ch, value, true, &result, &wake))
+        return complete_at_once(ch, m, wake, result);
+    if (GORT_UNLIKELY(gort__wait_shared(m->g, deadline, false)))
         return recv_locked(ch, value, deadline, m);
     return wait_for_peer(ch, value, m, false);
 }
