@@ -18,6 +18,9 @@
  * right, too, but when few are readied at a time, each wake-up that finds nothing costs more than what they do.) Whoever releases a P takes the
  * second look, also one that did not spin: a waker counts as spinning before it has an M
  * (gort__wake_p), and may itself have kept the searcher from spinning.
+ * When no P is idle any more, because somebody else has taken the last one for a goroutine of its own, there is nobody to wake. Then
+ * whoever sees that tells sysmon, which may sleep for long because nobody waited (rest.c): a publisher, or one on whom
+ * publishers have counted, because it was spinning or about to wake somebody.
  * Moving goroutines is publishing too: whoever takes many from the global queue into a ring, or
  * pushes the one that was to run next into it, does the publisher's half (queue.c).
  * tests/model/idle.c explores it with up to three Ps, and finds the lost wake-up when any of these
@@ -53,8 +56,10 @@ void gort__wake_p(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t nobody = 0;
-    if (GORT_UNLIKELY(gort__load(&s->no_m, RELAXED))) /* m.c:left_p_locked */
+    if (GORT_UNLIKELY(gort__load(&s->no_m, RELAXED))) { /* m.c:left_p_locked */
+        gort__sysmon_note_work();
         return;
+    }
     if (!gort__cas(&s->spinning, &nobody, 1, SEQ_CST)) /* pairs with gort__idle */
         return;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -68,6 +73,8 @@ void gort__wake_p(void)
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
     if (m)
         gort__m_wake(m);
+    if (!p)
+        gort__sysmon_note_work();
     if (looks)
         return;
     /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
@@ -82,8 +89,12 @@ void gort__spin_stop(struct gort__m *m)
     gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
     gort__arch_fence_after_rmw();
     const struct gort__p *later = m->p->later ? m->p : NULL; /* what it has itself can wait: later.c */
-    if (gort__load(&gort__sched.idle_count, RELAXED) && (has_work(later) || gort__duty_vacant()))
+    if (!gort__load(&gort__sched.idle_count, RELAXED)) {
+        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG && has_work(later))
+            gort__rest_work();
+    } else if (has_work(later) || gort__duty_vacant()) {
         gort__wake_if_idle();
+    }
 }
 
 /* Releases m's P, if it has one. False: there is something to do first. */
@@ -121,8 +132,10 @@ static bool look_again(struct gort__m *m)
     if (p)
         gort__p_take(m, p);
     gort__lock_drop(&s->lock, GORT_RANK_SCHED);
-    if (!p)
+    if (!p) {
+        gort__sysmon_note_work();
         return false;
+    }
     m->spinning = true;
     gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
     return true;

@@ -52,6 +52,13 @@ static void two(void)
     start(2, true, 1);
 }
 
+/* Whoever goes on with the first finds that no P is idle. */
+static void two_for_ever(void)
+{
+    start(2, true, 1);
+    book.for_ever[0] = book.for_ever[1] = true;
+}
+
 static void three_for_ever(void)
 {
     start(3, true, 1);
@@ -71,6 +78,9 @@ static const struct model list = {
 
 static const struct model waits = {
     .setup = two, .threads = {readies_two_and_waits, m1, made0}, .final = all_done, .eager = true};
+
+static const struct model all_busy = {
+    .setup = two_for_ever, .threads = {readies_two, m1, made0}, .final = all_done, .eager = true};
 
 static const struct model busy = {
     .setup = three_for_ever, .threads = {readies_two, m1, m2, made0}, .final = all_done, .eager = true};
@@ -95,6 +105,10 @@ TEST(inside_two)
 TEST(inside_waits)
 {
     model_check_both(waits, "two from inside, then waits", 3, 2);
+}
+TEST(all_busy)
+{
+    model_check_both(all_busy, "two from inside, the first computes for ever", 4, 3);
 }
 TEST(three_ps)
 {

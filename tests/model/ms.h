@@ -5,7 +5,8 @@
  *
  * An M here is a model thread that calls gort__find as the real loop does; a goroutine is a function call that
  * returns, or one that computes for ever: then its M ends and keeps its P. In the end, when nobody can make a
- * step, every published goroutine has run once, unless all Ps are with goroutines that compute for ever.
+ * step, every published goroutine has run once, unless all Ps are with goroutines that compute for ever: then sysmon has
+ * been told that it waits.
  * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the keeper
  * (model threads stand by that become the wanted ones), the poller (a sleep that a kick ends), the heap of timers (each
  * P has room for one). Absent: stops of the world, bound goroutines, stacks, fds that are ready, the watch.
@@ -31,8 +32,6 @@
 #pragma weak gort__preempt_thread_end
 #pragma weak gort__rest_again_locked
 #pragma weak gort__rest_guard_locked
-#pragma weak gort__rest_work
-#pragma weak gort__sysmon_poke_slow
 #pragma weak gort__estate_free
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_cache_flush
@@ -116,6 +115,7 @@ static struct {
     uint32_t kicked;  /* the poller's eventfd */
     uint32_t pending; /* goroutines that wait for an fd, which is never ready; atomic */
     bool timers;      /* the case is about timers: that of P 0 readies gs[1], that of P 1 gs[2] */
+    uint32_t noted;   /* those published when sysmon, which sleeps for long, was last told of work */
 } book;               /* what the threads did; written between steps only */
 
 /* --- what the real code calls ----------------------------------------------------------------- */
@@ -224,6 +224,14 @@ void *gort__os_vm_map(size_t size, size_t align)
 }
 void gort__deadlock_check_locked(void) {}
 void gort__rest_calm(void) {}
+void gort__rest_work(void)
+{
+    book.noted = book.published;
+}
+void gort__sysmon_poke_slow(void)
+{
+    gort__rest_work();
+}
 /* All Ps are busy: sysmon wakes for the timer and listens to the fds (rest.c explores that it does), and sees to them. */
 void gort__rest_timer(int64_t when)
 {
@@ -332,6 +340,7 @@ static void start_with(int procs, bool inside, int spare, int about)
     memset(&book, 0, sizeof book);
     book.timers = timers;
     s->sysmon_on = about & (TIMERS | FDS);
+    s->sysmon_state = GORT_MON_LONG;
     s->procs = s->p_made = procs;
     s->conf.max_threads = MS + MADE;
     s->conf.idle_ms = 1;
@@ -391,14 +400,19 @@ static GORT_UNUSED void two_plain(void)
 static void all_done(void)
 {
     struct gort__sched *s = &gort__sched;
-    uint32_t missing = 0, idle = 0;
-    for (int i = 0; i < GS; i++)
+    uint32_t missing = 0, unseen = 0, idle = 0;
+    for (int i = 0; i < GS; i++) {
         missing += (book.published >> i & 1) && !book.ran[i];
+        unseen += (book.published >> i & 1) && !book.ran[i] && !(book.noted >> i & 1);
+    }
     for (struct gort__p *p = s->idle_ps; p; p = p->link)
         idle++;
     if (missing && book.computing < (uint32_t)s->procs)
         model_fail("lost wake-up: %u goroutines wait, %u of %d Ps compute", missing, book.computing,
                    s->procs);
+    if (unseen)
+        model_fail("all Ps compute, %u goroutines wait, and sysmon, which would end a slice, sleeps for long",
+                   unseen);
     MODEL_ASSERT(s->spinning == 0);
     MODEL_ASSERT(s->idle_count == idle && idle + book.computing == (uint32_t)s->procs);
     MODEL_ASSERT(s->queued == s->queue.n && s->woken_n == s->woken.n);
