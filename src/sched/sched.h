@@ -195,6 +195,7 @@ struct gort__watch {
     int64_t call_cpu;   /* the thread's CPU clock when it was first seen in its announced call */
     int64_t ready_cpu;  /* the same when it was last found to wait for a CPU there; -1: it was not */
     int64_t asked;      /* when it was last asked to stop; 0: not yet */
+    int64_t asked_cpu;  /* its CPU clock when it was first asked */
     int64_t masked_cpu; /* its CPU clock when first found to block the signal; 0: it was not */
     bool hurried;       /* and by tgkill */
     enum gort__why why; /* what it was asked for */

@@ -48,6 +48,8 @@
 #define CALL_CPU    (200 * US) /* in one announced call: it computes there */
 #define BRISK       8          /* switches of a P between two looks */
 #define HOG_PROVEN  (10 * MS)  /* so much CPU time without a sleep makes a hog */
+#define TIMER_LATE                                                                                           \
+    (5 * MS) /* of its own CPU time: a CPU timer goes off at the kernel's tick, every 4 ms at HZ 250 */
 #define MASKED_CPU                                                                                           \
     (2 * MS) /* so much CPU time with our signal blocked and pending: it is not just in a handler */
 #define HOG_LOOK (100 * US) /* what was seen longer ago proves nothing */
@@ -218,11 +220,13 @@ static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
 {
     static bool said;
     struct gort__watch *w = &p->watch;
+    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    if (cpu - w->asked_cpu < TIMER_LATE) /* else the file is read for each that waits for the kernel's tick */
+        return false;
     if (gort__load(&m->inside, RELAXED) || !gort__preempt_refused(m)) {
         w->masked_cpu = 0;
         return false;
     }
-    int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     if (!w->masked_cpu)
         w->masked_cpu = cpu;
     if (cpu - w->masked_cpu <
@@ -255,6 +259,8 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
     if (w->asked)
         gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
     w->hurried = why == GORT_WHY_WOKEN && !chain && pure_hog(p, m);
+    if (!w->asked)
+        w->asked_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->asked = now;
     w->why = why;
     gort__store(&m->turn_asked, now > w->since ? now - w->since : 1, RELAXED);
