@@ -260,8 +260,10 @@ static void resume(struct gort__m *m, struct gort__g *g, bool tied)
         gort__g_flag_off(g, GORT_G_BOUND);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
+    gort__store(&m->lap_at, gort__os_now(),
+                RELAXED); /* before turn_p: else the turn seems to be as old as the one before */
     gort__store(&m->turn_slice, m->p->slice, RELAXED);
-    gort__store(&m->turn_p, m->p, RELAXED);
+    gort__store(&m->turn_p, m->p, RELEASE); /* pairs with sysmon.c:begin_watch */
     gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
     gort__g_set(g, GORT_G_RUNNING);
 }
@@ -449,6 +451,7 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     if (!other)
         return;
     gort__m_wake(other);
+    gort__wake_if_idle(); /* pairs with idle.c: g was queued, and what its P goes on with may take long */
     resume(m, g, tied);
     gort__lap_begin(m);
     m->regaining = false;

@@ -279,7 +279,8 @@ static void begin_watch(struct gort__p *p, struct gort__m *m, uint32_t slice, ui
         .m = m, .slice = slice, .switches = switches, .since = now, .looked = now, .from = now};
     if (!m)
         return;
-    if (gort__load(&m->turn_p, RELAXED) == p && gort__load(&m->turn_slice, RELAXED) == slice)
+    if (gort__load(&m->turn_p, ACQUIRE) == p && /* pairs with owner.c:resume */
+        gort__load(&m->turn_slice, RELAXED) == slice)
         w->since = gort__load(&m->lap_at, RELAXED) - gort__load(&m->turn_used, RELAXED);
     w->cpu = w->from_cpu = w->stood_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->stood = now;

@@ -26,13 +26,15 @@
 #define SLICE      ticks_of(10) /* GORT_SLICE */
 #define RATE_AFTER                                                                                           \
     INT64_C(5000000) /* ns: in which reading two clocks, one after the other, is no error to speak of */
+#define RATE_ANEW INT64_C(1000000000) /* ns: a suspended machine's counter may go on, its clock does not */
 
 static uint64_t
     rate; /* of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon */
 static struct {
     int64_t ns;
     uint64_t ticks;
-} rate_from; /* the first look of this run; owned by sysmon */
+    bool known; /* the rate, from before */
+} rate_from;    /* the look since which it counts; owned by sysmon */
 
 /* Before the first look 2.5 GHz is as good a guess as any on x86; elsewhere the processor says how fast it counts. */
 static uint64_t ticks_of(uint64_t ms)
@@ -45,11 +47,13 @@ void gort__turn_rate(int64_t now, bool begin)
 {
     uint64_t counter = gort__arch_ticks();
     int64_t ns = now - rate_from.ns;
-    if (begin || counter < rate_from.ticks) {
+    bool anew = begin || counter < rate_from.ticks;
+    if (!anew && ns >= (rate_from.known ? RATE_ANEW : RATE_AFTER))
+        gort__store(&rate, (counter - rate_from.ticks) / (uint64_t)(ns / 1000000), RELAXED);
+    if (anew || ns >= RATE_ANEW) {
         rate_from.ns = now;
         rate_from.ticks = counter;
-    } else if (ns >= RATE_AFTER) {
-        gort__store(&rate, (counter - rate_from.ticks) / (uint64_t)(ns / 1000000), RELAXED);
+        rate_from.known = !anew;
     }
 }
 
