@@ -124,7 +124,10 @@ static bool look_at_timers(struct gort__m *m)
 static struct gort__g *hurried(struct gort__p *p)
 {
     p->held_first = !p->held_first;
-    return p->held_first ? gort__held_take() : NULL;
+    struct gort__g *g = p->held_first ? gort__held_take() : NULL;
+    if (g)
+        gort__turn_others(p, g);
+    return g;
 }
 
 /* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there. Firing a timer

@@ -516,6 +516,8 @@ struct gort__g *gort__turn_last(struct gort__p *p);  /* the same when nobody els
 struct gort__g *gort__turn_held(struct gort__p *p);  /* a held one, if its turn has come; NULL: none */
 struct gort__g *gort__turn_begin_woken(struct gort__p *p,
                                        struct gort__g *g); /* p runs g, which an event has woken, next; g */
+/* p runs g next, which was picked past turn.c: unless it is a woken one, the others have the P from now on. */
+void gort__turn_others(struct gort__p *p, const struct gort__g *g);
 void gort__turn_rate(int64_t now, bool begin);     /* by sysmon: learns how fast the processor's counter is */
 bool gort__turn_may_stop(const struct gort__p *p); /* by sysmon: for woken goroutines */
 

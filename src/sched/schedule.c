@@ -89,6 +89,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
     }
     if (!g)
         return pick_local(p);
+    gort__turn_others(p, g);
     gort__p_new_slice(p);
     return g;
 }

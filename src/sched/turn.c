@@ -138,6 +138,12 @@ static void end_woken(struct gort__p *p)
     gort__mode_off(p, GORT_MODE_WOKEN);
 }
 
+void gort__turn_others(struct gort__p *p, const struct gort__g *g)
+{
+    if ((p->mode & GORT_MODE_WOKEN) && g != p->woken_g)
+        end_woken(p);
+}
+
 static struct gort__g *take_held(struct gort__p *p)
 {
     p->held_at = gort__arch_ticks();

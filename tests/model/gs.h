@@ -70,6 +70,7 @@ static void switch_stack(void);
 #pragma weak gort__tight_turn
 #pragma weak gort__turn_held
 #pragma weak gort__turn_look
+#pragma weak gort__turn_others
 #pragma weak gort__turn_pick
 #pragma weak gort__turn_woken
 #pragma weak gort__wait_for_locked
