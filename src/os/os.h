@@ -131,6 +131,8 @@ void gort__os_text_collect(void); /* finds libc, the loader and allocators; befo
 struct gort__os_signal;
 /* The signal met such code, or code that an allocator has called. errno is changed. */
 bool gort__os_text_delicate(const struct gort__os_signal *s);
+/* The loader has called what the signal met, with its lock held. Takes microseconds. errno is changed. */
+bool gort__os_text_loading(const struct gort__os_signal *s);
 
 /* --- fences between threads (linux/barrier.c) -------------------------------------------------
  *

@@ -71,13 +71,13 @@ static bool grace_is_over(struct gort__m *m)
 
 /* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main returned
  * have time left. Not armed when it has: gort__freeze sees to a signal when the time is over. */
-static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc)
+static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc, const struct gort__os_signal *s)
 {
     bool waits = (bits & GORT_ATT_NO_P) &&
                  !gort__load(&m->masked, RELAXED); /* masked: it ran on without a P */
     if (!waits && !gort__load(&m->left, RELAXED) && !grace_is_over(m))
         return;
-    if (!libc && (!off || m->polite++ >= POLITE_OFF))
+    if (!libc && (!off || m->polite++ >= POLITE_OFF) && !gort__os_text_loading(s))
         run_is_over(m);
     gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
 }
@@ -103,7 +103,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     bool off = !shadow && m->g != &m->g0 && m->g->preempt_off, libc = gort__os_text_delicate(s);
     bool delicate = off || libc; /* code that keeps preemption off may hold a lock, too */
     if (bits & GORT_ATT_ENDED) {
-        meet_end(m, bits, off, libc);
+        meet_end(m, bits, off, libc, s);
         return;
     }
     if (delicate && !(bits & GORT_ATT_WORLD) && m->polite < POLITE) {
@@ -128,7 +128,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         bits = wanted(m, shadow);
     } while (bits && !(bits & GORT_ATT_ENDED));
     if (bits)
-        meet_end(m, bits, off, libc);
+        meet_end(m, bits, off, libc, s);
     gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
 }
 

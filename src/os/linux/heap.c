@@ -182,13 +182,12 @@ static uintptr_t find_top(uintptr_t sp)
 }
 
 /* Every word of a page that could be a return address. */
-static bool look_at(const uintptr_t *words, size_t n)
+static bool look_at(const uintptr_t *words, size_t n, bool (*fn)(uintptr_t))
 {
     for (size_t i = 0; i < n; i++) {
         struct gort__object o;
         uintptr_t pc = words[i] & GORT__CODE_ADDRESS;
-        if (pc > GORT__PAGE && gort__object_find(pc, &o) && gort__code_after_call(pc) &&
-            returns_to_or_from(pc))
+        if (pc > GORT__PAGE && gort__object_find(pc, &o) && gort__code_after_call(pc) && fn(pc))
             return true;
     }
     return false;
@@ -196,7 +195,7 @@ static bool look_at(const uintptr_t *words, size_t n)
 
 /* Words that were left there by calls that have returned count, too. The stack may end before top, and what lies above it may be unmapped
  * meanwhile: so the kernel copies it. Where it does not, only the page that the walk has come to is known to be there. */
-static GORT__RAW bool scan(uintptr_t from, uintptr_t top)
+static GORT__RAW bool scan(uintptr_t from, uintptr_t top, bool (*fn)(uintptr_t))
 {
     uintptr_t words[128];
     from = (from + 7) & ~(uintptr_t)7;
@@ -209,7 +208,7 @@ static GORT__RAW bool scan(uintptr_t from, uintptr_t top)
             for (size_t i = 0; i < (end - at) / 8; i++)
                 words[i] = ((const uintptr_t *)at)[i];
         }
-        if (look_at(words, (end - at) / 8))
+        if (look_at(words, (end - at) / 8, fn))
             return true;
     }
     return false;
@@ -225,15 +224,19 @@ static bool by_link(uintptr_t pc, uintptr_t link)
            !(gort__unwind_function(pc, &f) && link >= f.from && link <= f.to);
 }
 
-bool gort__heap_inside(const struct gort__os_signal *s)
+bool gort__heap_caller(const struct gort__os_signal *s, bool (*fn)(uintptr_t))
 {
     uintptr_t reached = s->sp, top;
-    if (!entry_count)
-        return false;
-    if (gort__range_has(ranges, range_count, s->pc) || by_link(s->pc, s->link))
-        return true;
     if (gort__load(&gort__os_force.no_altstack, RELAXED))
         return false; /* valgrind: it takes words between variables for variables that nobody has set */
     top = find_top(s->sp);
-    return gort__unwind_walk(s, top, returns_to_or_from, &reached) || scan(reached, top);
+    return gort__unwind_walk(s, top, fn, &reached) || scan(reached, top, fn);
+}
+
+bool gort__heap_inside(const struct gort__os_signal *s)
+{
+    if (!entry_count)
+        return false;
+    return gort__range_has(ranges, range_count, s->pc) || by_link(s->pc, s->link) ||
+           gort__heap_caller(s, returns_to_or_from);
 }

@@ -13,6 +13,9 @@
  * memset and its like hold no lock, but may take long: a loop over a big one is hardly ever outside of libc. They are leaves,
  * too; if the caller's address is there and lies in code that is not libc's, nothing is held. realloc and stdio call them with
  * their lock held. Only addresses are known, not sizes: what follows each within LEAF bytes are other functions for strings.
+ * The loader calls the program with its lock held: constructors of libraries, and whoever walks the list of libraries
+ * (dl_iterate_phdr: collectors, profilers, and C++ exceptions before glibc 2.35). Such code is stopped like any other, as it
+ * goes on later; but whoever is to be frozen is asked for its callers.
  * Threads: collect alone; the question from anywhere, signal handlers too. errno is changed.
  */
 #include <stdio.h>
@@ -30,9 +33,10 @@ static struct gort__range ranges[MOST];     /* where a lock may be held */
 static struct gort__range texts[MOST_TEXT]; /* the code of the program and all libraries */
 static struct gort__range libc_code[4];
 static struct gort__range
-    runtime[MOST];                /* libc, the loader, sanitizers: with an allocator that is all theirs */
-static struct gort__range cxx[4]; /* operators new and delete that only call malloc and free */
-static int count, text_count, libc_count, runtime_count, cxx_count;
+    runtime[MOST];                   /* libc, the loader, sanitizers: with an allocator that is all theirs */
+static struct gort__range loader[4]; /* and dl_iterate_phdr, which lies in libc */
+static struct gort__range cxx[4];    /* operators new and delete that only call malloc and free */
+static int count, text_count, libc_count, runtime_count, loader_count, cxx_count;
 static bool whole; /* libc is part of the program */
 static uintptr_t leaves[12];
 
@@ -60,15 +64,15 @@ static bool named(const char *file, const char *const *names, size_t n)
 
 static int look(struct dl_phdr_info *info, size_t size, void *libc)
 {
-    static const char *const libcs[] = {"libc.so", "libc-"},
-                             *const others[] = {"ld-", "libpthread", "linux-vdso"},
+    static const char *const libcs[] = {"libc.so", "libc-"}, *const loaders[] = {"ld-"},
+                             *const others[] = {"libpthread", "linux-vdso"},
                              *const sanitizers[] = {"libasan", "libtsan", "libclang_rt"},
                              *const cxxs[] = {"libstdc++", "libc++"};
     (void)size;
     const char *file = info->dlpi_name ? info->dlpi_name : "";
     const char *base = strrchr(file, '/');
     bool is_libc = NAMED(file, libcs), sanitizer = NAMED(file, sanitizers), is_cxx = NAMED(file, cxxs);
-    bool steady = is_libc || NAMED(file, others);
+    bool is_loader = NAMED(file, loaders), steady = is_libc || is_loader || NAMED(file, others);
     bool allocator = strstr(base ? base : file, "malloc"); /* also its functions with names of its own */
     *(bool *)libc |= is_libc;
     gort__object_add(info, steady);
@@ -82,6 +86,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *libc)
             gort__range_add(ranges, &count, MOST, from, to);
         if (steady || sanitizer)
             gort__range_add(runtime, &runtime_count, MOST, from, to);
+        if (is_loader)
+            gort__range_add(loader, &loader_count, 3, from, to);
         if (is_libc)
             gort__range_add(libc_code, &libc_count, 4, from, to);
         if (is_cxx)
@@ -101,6 +107,18 @@ static void find_whole(void)
         if (known[i] && known[i] < first)
             first = known[i];
     gort__range_add(ranges, &count, MOST, first, (uintptr_t)etext);
+}
+
+/* It may be in a program without tables, where nobody knows how long it is. */
+#define ITERATE 512 /* bytes */
+
+static void find_iterate(void)
+{
+    struct gort__range f;
+    uintptr_t at = gort__code_behind_linkage((uintptr_t)dl_iterate_phdr);
+    if (!gort__unwind_function(at, &f))
+        f = (struct gort__range){at, at + ITERATE};
+    gort__range_add(loader, &loader_count, 4, f.from, f.to);
 }
 
 /* Only what lies in libc itself: a sanitizer has functions of these names that are no leaves. */
@@ -138,6 +156,7 @@ void gort__os_text_collect(void)
     if (!libc)
         find_whole();
     find_leaves();
+    find_iterate();
     gort__heap_collect(is_runtime, is_cxx);
 }
 
@@ -166,4 +185,14 @@ static bool in_libc(const struct gort__os_signal *s)
 bool gort__os_text_delicate(const struct gort__os_signal *s)
 {
     return in_libc(s) || gort__heap_inside(s);
+}
+
+static bool returns_to_loader(uintptr_t pc)
+{
+    return gort__range_has(loader, loader_count, pc - 1);
+}
+
+bool gort__os_text_loading(const struct gort__os_signal *s)
+{
+    return gort__heap_caller(s, returns_to_loader);
 }

@@ -97,5 +97,7 @@ size_t gort__unwind_sort(uintptr_t table, uintptr_t end, struct gort__sorted *to
 /* Finds the allocator, unless it lies in `known` or only passes on to one that does (`passing`). */
 void gort__heap_collect(bool (*known)(uintptr_t), bool (*passing)(uintptr_t));
 bool gort__heap_inside(const struct gort__os_signal *s);
+/* fn is true for a return address on the stack, or for a word that may be one where unwinding does not carry. */
+bool gort__heap_caller(const struct gort__os_signal *s, bool (*fn)(uintptr_t));
 
 #endif
