@@ -42,7 +42,7 @@ static void yielder(void *unused)
         count_and_yield();
 }
 
-static void tied(void *unused)
+static void bound(void *unused)
 {
     gort_lock_thread();
     yielder(unused);
@@ -100,7 +100,7 @@ static const struct scene scenes[] = {
     {"Fork and join: each splits in two and waits for both.",
      "Most wait for their wait groups, the others get stolen.", forker, 4, 2, 0},
     {"Goroutines locked to threads of their own:",
-     "the P goes from thread to thread, each turn is a futex wake.", tied, 2, 2, 0},
+     "the P goes from thread to thread, each turn is a futex wake.", bound, 2, 2, 0},
 };
 #define SCENES ((int)(sizeof scenes / sizeof *scenes))
 

@@ -30,12 +30,12 @@
  * noreturn void gort__arch_restart(const struct gort__ctx *from, const struct gort__ctx *to)
  *     The same, but forgets everything on the current stack, on which *to may have been made.
  *
- * void *gort__arch_return(void *value), int gort__arch_return_int(int value)
+ * void *gort__arch_ret_indirect(void *value), int gort__arch_ret_indirect_int(int value)
  *     Returns value, by a jump. For the last act of a function that may have switched away: when it comes back the
  *     processor's record of return addresses is that of whoever ran before it, and a return that goes elsewhere
  *     is found out only when it is done, 10 ns later. Whatever the record holds is out of step then by one; it was wrong
  *     already. May return as usual where that is not worth it.
- * GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(type, value, ...)
+ * GORT_ARCH_TAIL return GORT_ARCH_RET_INDIRECT_AS(type, value, ...)
  *     The same for an int in a function of that type whose first parameter is a pointer; `...`: its other parameters. clang ends a
  *     function with a record that others knew of by a jump only if it must, and if both functions are of one type.
  *
@@ -47,7 +47,7 @@
  *     or the address it came from, across a switch.
  * void *gort__arch_home(void), gort__arch_set_home(void *)                              inline
  *     A second one. self is written again and again; what is computed from home need not wait for that.
- * uint64_t gort__arch_held(void), gort__arch_set_held(uint64_t)                         inline
+ * uint64_t gort__arch_ranks(void), gort__arch_set_ranks(uint64_t)                         inline
  *     One more word per thread, for lock ranks (debug builds).
  * void *gort__arch_sp(void)                                                             inline
  *   The stack pointer: everything that the calling function has saved lies above it.

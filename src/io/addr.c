@@ -14,7 +14,7 @@
 #include "base/fmt.h"
 #include "io/net.h"
 
-int gort__net_parse(const char *name, struct gort__net *net)
+int gort__addr_parse(const char *name, struct gort__net *net)
 {
     static const struct {
         const char *name;
@@ -192,7 +192,7 @@ int gort_addr_parse(const char *name, const char *text, struct sockaddr_storage 
     GORT_NEED("gort_addr_parse", "place for the address", out);
     struct gort__net net;
     struct gort__addr addr = {0};
-    int err = gort__net_parse(name, &net);
+    int err = gort__addr_parse(name, &net);
     if (!err)
         err = gort__addr_numeric(&net, text, &addr);
     if (err <= 0)

@@ -127,7 +127,7 @@ static int bind_local(int fd, const struct dial *d)
 /* An unconnected socket for the address, adopted. */
 static int open_for(const struct dial *d, const struct gort__addr *addr)
 {
-    int fd = gort__socket_make(&d->net, addr->any.ss_family, d->options, false);
+    int fd = gort__listen_socket_make(&d->net, addr->any.ss_family, d->options, false);
     if (fd < 0)
         return fd;
     int err = bind_local(fd, d);
@@ -136,7 +136,7 @@ static int open_for(const struct dial *d, const struct gort__addr *addr)
         return err;
     }
     struct gort__m *m = gort__enter();
-    fd = gort__io_adopt(m, fd, gort__socket_kind(&d->net));
+    fd = gort__io_adopt(m, fd, gort__listen_socket_kind(&d->net));
     if (m)
         gort__leave(m);
     return fd;
@@ -186,7 +186,7 @@ static void race_let_go(struct race *r)
             gort_close(late.fd);
     gort_chan_unref(r->ended);
     gort_ctx_unref(r->ctx);
-    gort__hold_free(r, sizeof *r);
+    gort__light_free(r, sizeof *r);
 }
 
 static void run_in_race(void *arg, long who)
@@ -204,7 +204,7 @@ static void enter_race(struct race *r, int who)
     uintptr_t args[2] = {(uintptr_t)r, (uintptr_t)who};
     gort__add(&r->refs, 1, RELAXED);
     struct gort__m *m = gort__enter();
-    int err = m ? gort__go(m, NULL, (void (*)(void))run_in_race, args, 2) : -ESRCH;
+    int err = m ? gort__spawn(m, NULL, (void (*)(void))run_in_race, args, 2) : -ESRCH;
     if (m)
         gort__leave(m);
     if (err) {
@@ -241,7 +241,7 @@ static int watch_race(struct race *r, int64_t deadline)
 
 static int dial_several(const struct dial *d, const struct gort__addr *addrs, int n)
 {
-    struct race *r = gort__hold_alloc(sizeof *r);
+    struct race *r = gort__light_alloc(sizeof *r);
     if (!r)
         return -ENOMEM;
     memset(r, 0, sizeof *r);
@@ -280,11 +280,11 @@ int gort_dial_with(const gort_net_options *options, const char *name, const char
     static const gort_net_options defaults;
     struct dial d = {.options = options ? options : &defaults, .deadline = deadline};
     struct gort__addr addrs[GORT__ADDRS];
-    if (gort__net_parse(name, &d.net))
+    if (gort__addr_parse(name, &d.net))
         return -EINVAL;
     if (d.options->local && strlen(d.options->local) >= LOCAL)
         return -EINVAL;
-    int n = gort__addr_find(&d.net, text, addrs, GORT__ADDRS, deadline);
+    int n = gort__dns_find(&d.net, text, addrs, GORT__ADDRS, deadline);
     if (n < 0)
         return n;
     if (n == 1 && d.net.family == AF_UNSPEC &&

@@ -75,7 +75,7 @@ static void let_go(struct question *q)
 {
     if (gort__sub(&q->refs, 1, ACQ_REL) == 1) { /* pairs with itself: the last one sees all */
         gort_chan_unref(q->done);
-        gort__hold_free(q, sizeof *q);
+        gort__light_free(q, sizeof *q);
     }
 }
 
@@ -88,15 +88,15 @@ static void ask_for(void *arg)
 }
 
 /* Whether the asker may have to leave before the answer is there. */
-static bool in_a_hurry(int64_t deadline)
+static bool may_end_early(int64_t deadline)
 {
     struct gort__m *m = gort__enter();
     if (!m)
         return false;
-    bool hurry = gort__wait_shared(m->g, deadline, false) && !(m->g->flags & GORT_G_THREAD);
-    hurry |= deadline != GORT_FOREVER;
+    bool early = gort__wait_needs_claim(m->g, deadline, false) && !(m->g->flags & GORT_G_THREAD);
+    early |= deadline != GORT_FOREVER;
     gort__leave(m);
-    return hurry;
+    return early;
 }
 
 static bool in_a_run(void)
@@ -130,7 +130,7 @@ static int resolve(struct question *q, int64_t deadline)
 #else
     (void)in_a_run;
 #endif
-    if (!in_a_hurry(deadline))
+    if (!may_end_early(deadline))
         return (int)gort_block(ask, q);
     q->done = gort_chan_new(0, 1);
     if (!q->done)
@@ -147,7 +147,7 @@ static int resolve(struct question *q, int64_t deadline)
 
 static struct question *question(const char *host, const char *service, int family, int type, int n)
 {
-    struct question *q = gort__hold_alloc(sizeof *q);
+    struct question *q = gort__light_alloc(sizeof *q);
     if (!q)
         return NULL;
     memset(q, 0, sizeof *q);
@@ -199,8 +199,8 @@ static int in_turns(const struct gort__addr *in, int n, struct gort__addr *out)
     return got;
 }
 
-int gort__addr_find(const struct gort__net *net, const char *text, struct gort__addr *out, int n,
-                    int64_t deadline)
+int gort__dns_find(const struct gort__net *net, const char *text, struct gort__addr *out, int n,
+                   int64_t deadline)
 {
     char buf[NAME + 64];
     const char *host, *port;

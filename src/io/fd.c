@@ -16,7 +16,7 @@
  * A blocking call runs between gort_block_enter and leave: the P goes to others meanwhile. Closing the fd does not end
  * it; the file stays until it returns.
  * Invariants: (1) no call enters the kernel for an fd whose generation is not the one it began with, but for blocking
- * ones, which check it right before; (2) an operation that was woken passes the turn on at its end.
+ * ones, which check it right before; (2) an operation that was woken passes the wake-up on at its end.
  * Threads: any.
  */
 #include <fcntl.h>
@@ -63,16 +63,16 @@ static GORT_COLD int learn(int fd, struct gort__fd *f)
 
 int gort__io_begin(struct gort__io *io)
 {
-    struct gort__fd *f = gort__fd_get(io->fd);
+    struct gort__fd *f = gort__table_get(io->fd);
     if (GORT_UNLIKELY(!f))
         return fcntl(io->fd, F_GETFL) < 0 ? -EBADF : -ENOMEM;
     io->f = f;
     io->generation = gort__fd_begin(f, &io->kind);
     if (GORT_UNLIKELY(!io->kind)) {
-        if (!gort__fd_hold(f, io->generation))
+        if (!gort__fd_pin(f, io->generation))
             return -EBADF;
         int err = learn(io->fd, f);
-        gort__fd_drop(f);
+        gort__fd_unpin(f);
         if (err)
             return err;
         io->kind = gort__load(&f->kind, ACQUIRE); /* pairs with learn */
@@ -85,7 +85,7 @@ int gort__io_begin(struct gort__io *io)
 int gort__io_adopt(struct gort__m *m, int fd, uint32_t kind)
 {
     struct gort__poll_waiter *woken;
-    struct gort__fd *f = gort__fd_get(fd);
+    struct gort__fd *f = gort__table_get(fd);
     if (!f) {
         close(fd);
         return -ENOMEM;
@@ -117,7 +117,7 @@ static ssize_t blocking_call(struct gort__m **m, struct gort__io *io)
 /* Nothing can have come since the last read, so a try would be in vain. Who does not want to wait gets the try. */
 static bool waits_at_once(const struct gort__m *m, const struct gort__io *io, uint32_t seq)
 {
-    return io->stream && gort__fd_is_dry(io->f, seq) && m &&
+    return io->stream && gort__fd_is_drained(io->f, seq) && m &&
            (io->deadline == GORT_FOREVER || io->deadline > gort__os_now());
 }
 
@@ -142,14 +142,14 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
         if (waits_at_once(*m, io, seq)) {
             n = -EAGAIN;
         } else {
-            if (GORT_UNLIKELY(!gort__fd_hold(f, io->generation))) {
+            if (GORT_UNLIKELY(!gort__fd_pin(f, io->generation))) {
                 n = -EBADF;
                 break;
             }
             n = io->call(io);
-            gort__fd_drop(f);
+            gort__fd_unpin(f);
             if (io->stream && n > 0 && (size_t)n < io->one.iov_len && (io->kind & GORT__FD_TCP))
-                gort__fd_set_dry(f, seq);
+                gort__fd_set_drained(f, seq);
         }
         if (n == -EAGAIN) {
             int err = gort__io_wait(m, io, seq);
@@ -170,7 +170,7 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
             break;
     }
     if (io->woken)
-        gort__io_pass(*m, f, io->generation, io->dir);
+        gort__io_wake_next(*m, f, io->generation, io->dir);
     io->woken = false;
     return n;
 }
@@ -180,11 +180,11 @@ ssize_t gort__io_run(struct gort__io *io, bool turn)
     struct gort__m *m = gort__enter();
     ssize_t n = gort__io_begin(io);
     if (GORT_LIKELY(!n) && turn)
-        n = gort__io_turn_take(&m, io);
+        n = gort__io_write_lock(&m, io);
     if (GORT_LIKELY(!n)) {
         n = gort__io_try(&m, io);
         if (turn)
-            gort__io_turn_give(m, io);
+            gort__io_write_unlock(m, io);
     }
     if (m)
         gort__leave(m);
@@ -238,7 +238,7 @@ static int retire(int fd, bool closes)
 {
     struct gort__poll_waiter *woken = NULL;
     struct gort__m *m = gort__enter();
-    struct gort__fd *f = gort__fd_get(fd);
+    struct gort__fd *f = gort__table_get(fd);
     int err = f || closes || fd >= 0 ? 0 : -EBADF, second = f && closes ? second_fd(fd, f) : -1;
     if (f)
         gort__fd_retire(f, fd, closes ? GORT__FD_CLOSING : 0, &woken);
@@ -299,7 +299,7 @@ int gort_set_deadline(int fd, int what, int64_t deadline)
     struct gort__m *m = gort__enter();
     int err = gort__io_begin(&io);
     if (m)
-        gort__deadline_check(deadline, io.name);
+        gort__wait_deadline_check(deadline, io.name);
     int64_t until = deadline == GORT_FOREVER ? 0 : deadline < 1 ? 1 : deadline;
     for (int d = 0; !err && d < 2; d++)
         if (what & (d == GORT__DIR_READ ? GORT_READ : GORT_WRITE)) {

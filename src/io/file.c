@@ -65,14 +65,14 @@ ssize_t gort_sendfile_until(int fd, int from, off_t *offset, size_t n, int64_t d
     struct gort__m *m = gort__enter();
     ssize_t put = gort__io_begin(&io);
     if (!put)
-        put = gort__io_turn_take(&m, &io);
+        put = gort__io_write_lock(&m, &io);
     if (!put) {
         do {
             put = io.one.iov_len ? gort__io_try(&m, &io) : 0;
             if (put > 0)
                 io.one.iov_len -= (size_t)put;
         } while (put > 0 && io.one.iov_len);
-        gort__io_turn_give(m, &io);
+        gort__io_write_unlock(m, &io);
     }
     if (m)
         gort__leave(m);

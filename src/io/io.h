@@ -44,7 +44,7 @@ struct gort__io {
     enum gort__dir dir;
     enum gort__reason reason;
     bool blocking;
-    bool stream; /* a read that may rely on gort__fd_is_dry */
+    bool stream; /* a read that may rely on gort__fd_is_drained */
     bool woken;  /* an event was spent on this operation */
 
     struct gort__fd *f; /* set by gort__io_begin */
@@ -91,9 +91,9 @@ int64_t gort__io_pause(uint32_t *tries);
 /* What an operation returns when the fd's own deadline has passed, which is another file's perhaps. */
 int gort__io_too_late(const struct gort__io *io);
 /* The operation is over: lets the next one that waits for the same have a look. */
-void gort__io_pass(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d);
+void gort__io_wake_next(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d);
 /* The right to write: one at a time, in order. 0 or -errno. */
-int gort__io_turn_take(struct gort__m **m, struct gort__io *io);
-void gort__io_turn_give(struct gort__m *m, struct gort__io *io);
+int gort__io_write_lock(struct gort__m **m, struct gort__io *io);
+void gort__io_write_unlock(struct gort__m *m, struct gort__io *io);
 
 #endif

@@ -56,7 +56,7 @@ int gort_set_linger(int fd, int seconds)
 
 /* --- making sockets --------------------------------------------------------------------------- */
 
-uint32_t gort__socket_kind(const struct gort__net *net)
+uint32_t gort__listen_socket_kind(const struct gort__net *net)
 {
     return GORT__KIND_SOCKET | GORT__FD_NONBLOCK | (net->type == SOCK_DGRAM ? GORT__FD_DGRAM : 0u) |
            (net->family == AF_UNIX     ? (uint32_t)GORT__FD_UNIX
@@ -75,7 +75,7 @@ static int set_options(int fd, const struct gort__net *net, const gort_net_optio
     return err ? err : gort_set_buffers(fd, o->recv_buffer, o->send_buffer);
 }
 
-int gort__socket_make(const struct gort__net *net, int family, const gort_net_options *o, bool listens)
+int gort__listen_socket_make(const struct gort__net *net, int family, const gort_net_options *o, bool listens)
 {
     if (o->reserved[0] || o->reserved[1] || o->reserved[2] || o->reserved[3])
         return -EINVAL;
@@ -99,7 +99,7 @@ int gort__socket_make(const struct gort__net *net, int family, const gort_net_op
 
 static int listen_at(const struct gort__net *net, const struct gort__addr *addr, const gort_net_options *o)
 {
-    int fd = gort__socket_make(net, addr->any.ss_family, o, true), err = 0;
+    int fd = gort__listen_socket_make(net, addr->any.ss_family, o, true), err = 0;
     if (fd < 0)
         return fd;
     if (bind(fd, (const struct sockaddr *)(const void *)&addr->any, addr->len) != 0)
@@ -111,7 +111,7 @@ static int listen_at(const struct gort__net *net, const struct gort__addr *addr,
         return err;
     }
     struct gort__m *m = gort__enter();
-    fd = gort__io_adopt(m, fd, gort__socket_kind(net) | GORT__FD_NODELAY);
+    fd = gort__io_adopt(m, fd, gort__listen_socket_kind(net) | GORT__FD_NODELAY);
     if (m)
         gort__leave(m);
     return fd;
@@ -125,10 +125,10 @@ int gort_listen_with(const gort_net_options *options, const char *name, const ch
     const gort_net_options *o = options ? options : &defaults;
     struct gort__net net;
     struct gort__addr addrs[GORT__ADDRS];
-    int err = gort__net_parse(name, &net);
+    int err = gort__addr_parse(name, &net);
     if (err)
         return -EINVAL;
-    int n = gort__addr_find(&net, text, addrs, GORT__ADDRS, deadline), fd = -EINVAL;
+    int n = gort__dns_find(&net, text, addrs, GORT__ADDRS, deadline), fd = -EINVAL;
     if (n < 0)
         return n;
     for (int i = 0; i < n; i++) {

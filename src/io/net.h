@@ -21,7 +21,7 @@ struct gort__addr {
 };
 
 /* --- addr.c --- */
-int gort__net_parse(const char *name, struct gort__net *net); /* 0 or -EINVAL */
+int gort__addr_parse(const char *name, struct gort__net *net); /* 0 or -EINVAL */
 /* "host:port" into its parts, copied into buf. 0 or -EINVAL. */
 int gort__addr_split(const char *text, char *buf, size_t size, const char **host, const char **port);
 /* The number of a port; -1: it is the name of a service; -2: it is too large. */
@@ -37,12 +37,13 @@ socklen_t gort__addr_len(const struct sockaddr_storage *addr);
 
 /* --- dns.c --- */
 /* All addresses of text in net, looked up if need be. How many, or -errno. May park. */
-int gort__addr_find(const struct gort__net *net, const char *text, struct gort__addr *out, int n,
-                    int64_t deadline);
+int gort__dns_find(const struct gort__net *net, const char *text, struct gort__addr *out, int n,
+                   int64_t deadline);
 
 /* --- listen.c --- */
 /* A socket for an address, with the options that must be set early. fd or -errno. */
-int gort__socket_make(const struct gort__net *net, int family, const gort_net_options *options, bool listens);
-uint32_t gort__socket_kind(const struct gort__net *net);
+int gort__listen_socket_make(const struct gort__net *net, int family, const gort_net_options *options,
+                             bool listens);
+uint32_t gort__listen_socket_kind(const struct gort__net *net);
 
 #endif

@@ -86,7 +86,7 @@ static int wait_once(struct gort__m **m, struct both *b, const uint32_t seq[2])
         gort__fd_unlock(f);
     } else {
         struct gort__wait how = {f, lock_fd, unlock_fd, b->io.deadline, GORT_WAIT_FD, false};
-        gort__duty_notice_fd(*m);
+        gort__poller_notice_fd(*m);
         err = gort__wait_shared_park(m, &how);
         const struct gort__poll_waiter *by = err ? NULL : (*m)->g->wait_slot;
         if (!err)
@@ -96,7 +96,7 @@ static int wait_once(struct gort__m **m, struct both *b, const uint32_t seq[2])
         if (by && by->result < 0)
             err = by->result;
         else if (by) /* it has taken nothing: the next in line may look too */
-            gort__io_pass(*m, f, b->io.generation, by == &b->w[0] ? GORT__DIR_READ : GORT__DIR_WRITE);
+            gort__io_wake_next(*m, f, b->io.generation, by == &b->w[0] ? GORT__DIR_READ : GORT__DIR_WRITE);
     }
     gort__poll_done(waits);
     return err;
@@ -110,7 +110,7 @@ int gort_wait_fd(int fd, int what, int64_t deadline)
     struct both b = {.io = {.name = "gort_wait_fd", .fd = fd, .deadline = deadline}};
     b.in[GORT__DIR_READ] = (what & (GORT_READ | GORT_HUP)) != 0;
     b.in[GORT__DIR_WRITE] = (what & GORT_WRITE) != 0;
-    struct gort__fd *f = gort__fd_get(fd);
+    struct gort__fd *f = gort__table_get(fd);
     if (!f)
         return fd < 0 || look(fd, what) < 0 ? -EBADF : -ENOMEM;
     struct gort__m *m = gort__enter();
@@ -119,10 +119,10 @@ int gort_wait_fd(int fd, int what, int64_t deadline)
     int result;
     do {
         uint32_t seq[2] = {gort__load(&f->seq[0], ACQUIRE), gort__load(&f->seq[1], ACQUIRE)};
-        result = gort__fd_hold(f, b.io.generation) ? 0 : -EBADF; /* and ACQUIREs pair with gort__fd_event */
+        result = gort__fd_pin(f, b.io.generation) ? 0 : -EBADF; /* and ACQUIREs pair with gort__fd_event */
         if (!result) {
             result = look(fd, what);
-            gort__fd_drop(f);
+            gort__fd_unpin(f);
         }
         if (!result)
             result = gort__wait_refused(m, deadline, false, "gort_wait_fd");

@@ -223,7 +223,7 @@ ssize_t gort_write_all_until(int fd, const void *buf, size_t n, int64_t deadline
     io.iov = &io.one;
     ssize_t put = gort__io_begin(&io);
     if (!put)
-        put = gort__io_turn_take(&m, &io);
+        put = gort__io_write_lock(&m, &io);
     if (!put) {
         do {
             put = gort__io_try(&m, &io);
@@ -232,7 +232,7 @@ ssize_t gort_write_all_until(int fd, const void *buf, size_t n, int64_t deadline
                 io.one.iov_len -= (size_t)put;
             }
         } while (put > 0 && io.one.iov_len);
-        gort__io_turn_give(m, &io);
+        gort__io_write_unlock(m, &io);
     }
     if (m)
         gort__leave(m);

@@ -110,7 +110,7 @@ static void at_close(void)
         for (struct ear *e = signals.ears[signo], *next; e; e = next) {
             next = e->next;
             gort_chan_unref(e->ch);
-            gort__hold_free(e, sizeof *e);
+            gort__light_free(e, sizeof *e);
         }
     }
     memset(&signals, 0, sizeof signals);
@@ -189,12 +189,12 @@ static int notify(gort_chan *ch, int signo)
     struct ear **at = find(ch, signo), *e = *at;
     int err = e ? 0 : begin();
     if (!e && !err) {
-        e = gort__hold_alloc(sizeof *e);
+        e = gort__light_alloc(sizeof *e);
         err = e ? 0 : -ENOMEM;
         if (!err)
             err = register_ear(at, e, ch, signo);
         if (err && e)
-            gort__hold_free(e, sizeof *e);
+            gort__light_free(e, sizeof *e);
         if (err && !signals.count)
             ring(); /* the goroutine that was just started ends again */
     }
@@ -215,7 +215,7 @@ static int stop(gort_chan *ch, int signo)
     if (!e)
         return -ENOENT;
     gort_chan_unref(e->ch);
-    gort__hold_free(e, sizeof *e);
+    gort__light_free(e, sizeof *e);
     return 0;
 }
 
@@ -244,12 +244,12 @@ static void grant(struct wish *w, int (*fn)(gort_chan *, int), gort_chan *ch, ui
 static int ask(struct gort__m **m, int (*fn)(gort_chan *, int), gort_chan *ch, int signo)
 {
     struct wish w = {0};
-    struct gort__waiter self = {.g = (*m)->g, .shared = true};
+    struct gort__waiter self = {.g = (*m)->g, .needs_claim = true};
     struct gort__wait how = {&w.lock,      gort__wait_lock_sync, gort__wait_unlock_sync,
                              GORT_FOREVER, GORT_WAIT_MUTEX,      true};
     uintptr_t args[] = {(uintptr_t)&w, (uintptr_t)fn, (uintptr_t)ch, (uintptr_t)signo};
     gort__wait_lock_sync(&w.lock);
-    int err = gort__go(*m, NULL, (void (*)(void))grant, args, 4);
+    int err = gort__spawn(*m, NULL, (void (*)(void))grant, args, 4);
     if (err) {
         gort__wait_unlock_sync(&w.lock);
         return err;

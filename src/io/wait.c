@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait.c - waiting for an fd, and for one's turn to write.
+ * wait.c - waiting for an fd, and for one's write lock.
  *
  * Why: fd.h tells how a waiter and an event find each other. Here the waiter's half meets deadlines and contexts: all
  * of them race for the goroutine's claim word (sched/wait.c), so one of them ends the wait.
  * A new deadline of the fd does not touch anybody's timer: it wakes all who wait in that direction, and they wait again.
- * The turn to write makes a long write whole: it is taken by every write, costs two atomic operations while nobody else
+ * The write lock makes a long write whole: it is taken by every write, costs two atomic operations while nobody else
  * writes, and is handed from one to the next in order.
  * Threads: any.
  */
@@ -81,7 +81,7 @@ int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
         int64_t next = gort__os_now() + gort__io_pause(&io->tries);
         how.deadline = next < until ? next : until;
     }
-    gort__duty_notice_fd(*m);
+    gort__poller_notice_fd(*m);
     err = gort__wait_shared_park(m, &how);
     if (err) {
         if (w.queued)
@@ -97,7 +97,7 @@ int gort__io_wait(struct gort__m **m, struct gort__io *io, uint32_t seq)
     return 0;
 }
 
-void gort__io_pass(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d)
+void gort__io_wake_next(struct gort__m *m, struct gort__fd *f, uint32_t generation, enum gort__dir d)
 {
     const int ready = d == GORT__DIR_READ ? GORT__OS_READABLE : GORT__OS_WRITABLE;
     if (GORT_LIKELY(!gort__load(&f->waiters[d].first, RELAXED)))
@@ -112,13 +112,13 @@ void gort__io_pass(struct gort__m *m, struct gort__fd *f, uint32_t generation, e
         gort__ready(m, w->g);
 }
 
-/* --- the turn to write ------------------------------------------------------------------------ */
+/* --- the write lock ------------------------------------------------------------------------ */
 
 /*
  * The word holds the generation, and a close (gort__fd_retire, under the lock) puts the next one there with a free turn. So
  * (1) a writer of the former file that has the turn cannot give back what is the new file's: its CAS fails for the
  * generation, and under the lock it sees that too; (2) nor can one that began before the close take it, and one that took it
- * between the change of the generation and that of the turn finds its file closed (gort__fd_hold); (3) a writer of the new file
+ * between the change of the generation and that of the turn finds its file closed (gort__fd_pin); (3) a writer of the new file
  * that comes in between fails its CAS and looks again under the lock, when both have changed.
  */
 
@@ -127,7 +127,7 @@ int gort__io_too_late(const struct gort__io *io)
     return gort__fd_generation(io->f) == io->generation ? -ETIMEDOUT : -EBADF;
 }
 
-static int turn_wait(struct gort__m **m, struct gort__io *io)
+static int write_lock_wait(struct gort__m **m, struct gort__io *io)
 {
     struct gort__fd *f = io->f;
     for (;;) {
@@ -143,14 +143,14 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
             gort__fd_unlock(f);
             return -EBADF;
         }
-        const uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
-        const uint64_t wanted = gort__fd_turn(io->generation, GORT__TURN_WANTED);
-        if (gort__xchg(&f->turn, wanted, ACQUIRE) == nobody) { /* pairs with gort__io_turn_give */
+        const uint64_t nobody = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_FREE);
+        const uint64_t wanted = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_WANTED);
+        if (gort__xchg(&f->write_lock, wanted, ACQUIRE) == nobody) { /* pairs with gort__io_write_unlock */
             gort__fd_unlock(f);
             return 0;
         }
         gort__poll_push(&f->writers, &w, false);
-        struct gort__wait how = {f, lock_fd, unlock_fd, deadline_of(io), GORT_WAIT_IO_TURN, false};
+        struct gort__wait how = {f, lock_fd, unlock_fd, deadline_of(io), GORT_WAIT_IO_WRITE_LOCK, false};
         err = gort__wait_shared_park(m, &how);
         if (err) {
             if (w.queued)
@@ -163,28 +163,29 @@ static int turn_wait(struct gort__m **m, struct gort__io *io)
     }
 }
 
-int gort__io_turn_take(struct gort__m **m, struct gort__io *io)
+int gort__io_write_lock(struct gort__m **m, struct gort__io *io)
 {
-    uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
-    const uint64_t mine = gort__fd_turn(io->generation, GORT__TURN_TAKEN);
-    if (GORT_LIKELY(gort__cas(&io->f->turn, &nobody, mine, ACQUIRE))) /* pairs with gort__io_turn_give */
+    uint64_t nobody = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_FREE);
+    const uint64_t mine = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_TAKEN);
+    if (GORT_LIKELY(
+            gort__cas(&io->f->write_lock, &nobody, mine, ACQUIRE))) /* pairs with gort__io_write_unlock */
         return 0;
-    return turn_wait(m, io);
+    return write_lock_wait(m, io);
 }
 
-void gort__io_turn_give(struct gort__m *m, struct gort__io *io)
+void gort__io_write_unlock(struct gort__m *m, struct gort__io *io)
 {
     struct gort__fd *f = io->f;
-    uint64_t mine = gort__fd_turn(io->generation, GORT__TURN_TAKEN);
-    const uint64_t nobody = gort__fd_turn(io->generation, GORT__TURN_FREE);
-    const uint64_t wanted = gort__fd_turn(io->generation, GORT__TURN_WANTED);
-    if (GORT_LIKELY(gort__cas(&f->turn, &mine, nobody, RELEASE))) /* pairs with gort__io_turn_take */
+    uint64_t mine = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_TAKEN);
+    const uint64_t nobody = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_FREE);
+    const uint64_t wanted = gort__fd_write_lock_word(io->generation, GORT__WRITE_LOCK_WANTED);
+    if (GORT_LIKELY(gort__cas(&f->write_lock, &mine, nobody, RELEASE))) /* pairs with gort__io_write_lock */
         return;
     struct gort__poll_waiter *w = NULL;
     gort__fd_lock(f);
     if (gort__fd_generation(f) == io->generation) { /* else the turn went with the file */
-        w = gort__poll_take(&f->writers, GORT__POLL_TURN);
-        gort__store(&f->turn, w ? wanted : nobody, RELEASE); /* pairs with gort__io_turn_take */
+        w = gort__poll_take(&f->writers, GORT__POLL_WRITE_LOCK);
+        gort__store(&f->write_lock, w ? wanted : nobody, RELEASE); /* pairs with gort__io_write_lock */
     }
     gort__fd_unlock(f);
     if (w)

@@ -17,7 +17,7 @@
 #include "base/fatal.h"
 #include "io/io.h"
 
-struct later {
+struct fd_start {
     struct gort__poll_waiter w;
     struct gort__fd *f;
     void (*fn)(void *);
@@ -29,12 +29,12 @@ struct later {
 
 static void begin(void *block)
 {
-    struct later l = *(struct later *)block;
+    struct fd_start l = *(struct fd_start *)block;
     struct gort__m *m = gort__enter();
-    gort__block_put(block, sizeof l);
+    gort__argmem_put(block, sizeof l);
     if (l.counted) {
         gort__poll_done(1);
-        gort__io_pass(m, l.f, l.generation, l.dir); /* the function may take nothing */
+        gort__io_wake_next(m, l.f, l.generation, l.dir); /* the function may take nothing */
     }
     gort__leave(m);
     l.fn(l.arg);
@@ -45,12 +45,12 @@ static bool is_ready(const struct gort__io *io, uint32_t seq)
 {
     struct pollfd p = {.fd = io->fd, .events = io->dir == GORT__DIR_READ ? POLLIN | POLLRDHUP : POLLOUT};
     struct gort__fd *f = io->f;
-    if (io->stream && gort__fd_is_dry(f, seq))
+    if (io->stream && gort__fd_is_drained(f, seq))
         return false;
-    if (!gort__fd_hold(f, io->generation))
+    if (!gort__fd_pin(f, io->generation))
         return true;
     bool ready = poll(&p, 1, 0) != 0;
-    gort__fd_drop(f);
+    gort__fd_unpin(f);
     return ready;
 }
 
@@ -75,7 +75,7 @@ static int watch(const struct gort__io *io)
 }
 
 /* True: it waits, and whoever ends that readies it. False: it is to begin now. */
-static bool queue(struct gort__io *io, struct later *l, uint32_t seq)
+static bool queue(struct gort__io *io, struct fd_start *l, uint32_t seq)
 {
     struct gort__fd *f = io->f;
     struct gort__g *g = l->w.g;
@@ -102,18 +102,18 @@ static int start(struct gort__m *m, struct gort__io *io, void (*fn)(void *), voi
     int fresh = watch(io);
     if (fresh < 0 && fresh != -EPERM) /* that is a regular file, which is always ready */
         return fresh;
-    struct later *l = gort__block_get(sizeof *l);
+    struct fd_start *l = gort__argmem_get(sizeof *l);
     if (!l)
         return -ENOMEM;
-    *l = (struct later){.f = io->f, .fn = fn, .arg = arg, .generation = io->generation, .dir = io->dir};
-    struct gort__g *g = gort__go_later(m, (void (*)(void))begin, (uintptr_t)l, GORT_WAIT_FD);
+    *l = (struct fd_start){.f = io->f, .fn = fn, .arg = arg, .generation = io->generation, .dir = io->dir};
+    struct gort__g *g = gort__spawn_parked(m, (void (*)(void))begin, (uintptr_t)l, GORT_WAIT_FD);
     if (!g) {
-        gort__block_put(l, sizeof *l);
+        gort__argmem_put(l, sizeof *l);
         return -ENOMEM;
     }
     l->w.g = g;
     if (fresh >= 0 && (fresh || !is_ready(io, seq)) && queue(io, l, seq))
-        gort__duty_notice_fd(m);
+        gort__poller_notice_fd(m);
     else
         gort__ready(m, g);
     return 0;

@@ -60,7 +60,7 @@ static void *get_large(size_t size)
     if (larges)
         larges->at = &node->next;
     larges = node;
-    gort__lock_drop(&large_lock, GORT_RANK_SLAB);
+    gort__lock_release(&large_lock, GORT_RANK_SLAB);
     return base;
 }
 
@@ -72,7 +72,7 @@ static void put_large(void *object, size_t size)
     *node->at = node->next;
     if (node->next)
         node->next->at = node->at;
-    gort__lock_drop(&large_lock, GORT_RANK_SLAB);
+    gort__lock_release(&large_lock, GORT_RANK_SLAB);
     gort__os_vm_unmap(object, bytes);
 }
 
@@ -108,5 +108,5 @@ void gort__alloc_each(gort__alloc_visit visit, void *arg)
     gort__lock_take(&large_lock, GORT_RANK_SLAB);
     for (struct large *l = larges; l; l = l->next)
         visit(l->base, l, arg);
-    gort__lock_drop(&large_lock, GORT_RANK_SLAB);
+    gort__lock_release(&large_lock, GORT_RANK_SLAB);
 }

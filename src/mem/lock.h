@@ -20,8 +20,8 @@ struct gort__lock {
 /* What a drop looks at, all in one word, which is 0 nearly always: how many threads sleep on any lock, and these. */
 #define GORT_LOCK_FENCE                                                                                      \
     UINT32_C(0x80000000) /* a drop needs a full fence: there is no membarrier, or nobody has looked */
-#define GORT_LOCK_FUZZ UINT32_C(0x40000000)  /* schedules are fuzzed (sched/fuzz.c); of no interest here */
-extern uint32_t gort__lock_care GORT_HIDDEN; /* atomic */
+#define GORT_LOCK_FUZZ UINT32_C(0x40000000) /* schedules are fuzzed (sched/fuzz.c); of no interest here */
+extern uint32_t gort__lock_slow_mask GORT_HIDDEN; /* atomic */
 /* At the start of a run. */
 void gort__lock_init(bool fuzz);
 
@@ -29,34 +29,34 @@ void gort__lock_init(bool fuzz);
 extern bool (*gort__lock_exposed)(void) GORT_HIDDEN;
 
 void gort__lock_slow(struct gort__lock *l);
-void gort__lock_dropped(struct gort__lock *l);
+void gort__lock_release_slow(struct gort__lock *l);
 void gort__lock_rank_take(enum gort__rank rank);
-void gort__lock_rank_drop(enum gort__rank rank);
+void gort__lock_rank_release(enum gort__rank rank);
 
 static inline void gort__lock_take(struct gort__lock *l, enum gort__rank rank)
 {
     uint32_t free_word = 0;
     if (GORT_CHECKS)
         gort__lock_rank_take(rank);
-    if (GORT_UNLIKELY(!gort__cas(&l->word, &free_word, 1, ACQUIRE))) /* pairs with gort__lock_drop */
+    if (GORT_UNLIKELY(!gort__cas(&l->word, &free_word, 1, ACQUIRE))) /* pairs with gort__lock_release */
         gort__lock_slow(l);
 }
 
 static inline bool gort__lock_try(struct gort__lock *l, enum gort__rank rank)
 {
     uint32_t free_word = 0;
-    if (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) /* pairs with gort__lock_drop */
+    if (!gort__cas(&l->word, &free_word, 1, ACQUIRE)) /* pairs with gort__lock_release */
         return false;
     if (GORT_CHECKS)
         gort__lock_rank_take(rank);
     return true;
 }
 
-/* Drops it. True: gort__lock_dropped must follow. */
-static inline bool gort__lock_free(struct gort__lock *l, enum gort__rank rank)
+/* Drops it. True: gort__lock_release_slow must follow. */
+static inline bool gort__lock_release_look(struct gort__lock *l, enum gort__rank rank)
 {
     if (GORT_CHECKS)
-        gort__lock_rank_drop(rank);
+        gort__lock_rank_release(rank);
     /* The last touch: it may be gone now. TSan is told by a subtraction, which adds to what the lock has ordered so far:
      * the one who drops it may be another goroutine than the one who took it, and know nothing of what that has seen. (Of an
      * exchange that nobody looks at clang makes a store.) */
@@ -65,13 +65,13 @@ static inline bool gort__lock_free(struct gort__lock *l, enum gort__rank rank)
     else
         gort__store(&l->word, 0, RELEASE); /* pairs with gort__lock_take */
     gort__compiler_fence();                /* a light one: pairs with gort__lock_slow; see GORT_LOCK_FENCE */
-    return GORT_UNLIKELY(gort__load(&gort__lock_care, RELAXED) != 0);
+    return GORT_UNLIKELY(gort__load(&gort__lock_slow_mask, RELAXED) != 0);
 }
 
-static inline void gort__lock_drop(struct gort__lock *l, enum gort__rank rank)
+static inline void gort__lock_release(struct gort__lock *l, enum gort__rank rank)
 {
-    if (gort__lock_free(l, rank))
-        gort__lock_dropped(l);
+    if (gort__lock_release_look(l, rank))
+        gort__lock_release_slow(l);
 }
 
 #endif

@@ -67,7 +67,7 @@ static bool cool(struct gort__stack_class *c)
     for (; c->trim && n < CHUNK; c->trim = c->trim->link)
         chunk[n++] = c->trim;
     c->trimming = n != 0;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     if (!n)
         return false;
     discard(chunk, n);
@@ -79,7 +79,7 @@ static bool cool(struct gort__stack_class *c)
     }
     c->trimming = false;
     c->gone += (size_t)n;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     c->renew = gort__load(&c->all, ACQUIRE); /* pairs with stack.c:map_slab */
     c->renew_slot = 0;
     return true;
@@ -127,7 +127,7 @@ static bool renew_some(struct gort__stack_class *c, uint8_t log2)
     while (i + n < slab->slots && n < most && slab->records[i + n].cold)
         n++;
     char *end = n ? renew(&slab->records[i], n, log2) : NULL;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     c->renew_slot = i + n + !n;
     if (end && n == most) {
         /* The stretch that ends in the next slots begins in one of these; perhaps in this one, a large one: it is left then. */
@@ -172,7 +172,7 @@ static bool moves_on(struct gort__stack_class *c, int64_t now)
     return !c->patient || age >= (ending ? HOLD : KEEP);
 }
 
-bool gort__stack_age(int64_t now, bool all)
+bool gort__scavenge_age(int64_t now, bool all)
 {
     bool left = false;
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
@@ -188,11 +188,11 @@ bool gort__stack_age(int64_t now, bool all)
         }
         left |= c->free || c->old;
     }
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     return left;
 }
 
-bool gort__stack_trim(int64_t until)
+bool gort__scavenge_trim(int64_t until)
 {
     for (int log2 = GORT_STACK_LOG2_MIN; log2 <= GORT_STACK_LOG2_MAX; log2++) {
         struct gort__stack_class *c = &gort__stack_classes[log2];
@@ -251,8 +251,8 @@ static bool scan_piece(struct gort__stack_cursor *c, struct looking *l)
     return true;
 }
 
-bool gort__stack_scan(struct gort__stack_cursor *c, int64_t until,
-                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg)
+bool gort__scavenge_scan(struct gort__stack_cursor *c, int64_t until,
+                         bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg)
 {
     struct looking l = {deep, arg, false, 0};
     if (!c->log2)

@@ -59,7 +59,7 @@ static struct gort__chunk *head_get(void)
         heads = c->next;
         *c = (struct gort__chunk){0};
     }
-    gort__lock_drop(&heads_lock, GORT_RANK_CHUNK);
+    gort__lock_release(&heads_lock, GORT_RANK_CHUNK);
     return c;
 }
 
@@ -68,7 +68,7 @@ static void head_put(struct gort__chunk *c)
     gort__lock_take(&heads_lock, GORT_RANK_CHUNK);
     c->next = heads;
     heads = c;
-    gort__lock_drop(&heads_lock, GORT_RANK_CHUNK);
+    gort__lock_release(&heads_lock, GORT_RANK_CHUNK);
 }
 
 static bool is_large(const struct gort__chunk *c)
@@ -146,28 +146,28 @@ static void *carve_locked(struct gort__slab *s, size_t n, size_t *got)
     return object;
 }
 
-bool gort__chunk_is_full(const struct gort__slab *s, const struct gort__chunk *c)
+bool gort__slab_chunk_is_full(const struct gort__slab *s, const struct gort__chunk *c)
 {
     return is_large(c) && c != gort__load(&s->chunks, RELAXED) && gort__load(&c->carved, RELAXED) == c->limit;
 }
 
 void gort__slab_empty(struct gort__slab *s, struct gort__chunk *c)
 {
-    gort__check(gort__chunk_is_full(s, c));
+    gort__check(gort__slab_chunk_is_full(s, c));
     gort__store(&c->carved, c->first, RELEASE); /* pairs with the readers (dump) */
     if (!gort__os_vm_discard(c->base, c->bytes))
         memset(c->base, 0, c->bytes); /* as those who carve expect it */
     gort__lock_take(&s->lock, GORT_RANK_SLAB);
     c->more = s->again;
     s->again = c;
-    gort__lock_drop(&s->lock, GORT_RANK_SLAB);
+    gort__lock_release(&s->lock, GORT_RANK_SLAB);
 }
 
 void *gort__slab_carve(struct gort__slab *s, size_t n, size_t *got)
 {
     gort__lock_take(&s->lock, GORT_RANK_SLAB);
     void *objects = carve_locked(s, n, got);
-    gort__lock_drop(&s->lock, GORT_RANK_SLAB);
+    gort__lock_release(&s->lock, GORT_RANK_SLAB);
     return objects;
 }
 
@@ -180,7 +180,7 @@ void *gort__slab_get(struct gort__slab *s)
         s->free = *(void **)object;
     else
         object = carve_locked(s, 1, &got);
-    gort__lock_drop(&s->lock, GORT_RANK_SLAB);
+    gort__lock_release(&s->lock, GORT_RANK_SLAB);
     return object;
 }
 
@@ -189,7 +189,7 @@ void gort__slab_put(struct gort__slab *s, void *object)
     gort__lock_take(&s->lock, GORT_RANK_SLAB);
     *(void **)object = s->free;
     s->free = object;
-    gort__lock_drop(&s->lock, GORT_RANK_SLAB);
+    gort__lock_release(&s->lock, GORT_RANK_SLAB);
 }
 
 void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *))
@@ -206,9 +206,9 @@ void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *)
     }
 }
 
-void gort__chunk_drop(struct gort__chunk *c)
+void gort__slab_chunk_drop(struct gort__chunk *c)
 {
-    if (gort__sub(&c->keepers, 1, ACQ_REL) == 1) /* pairs with the other drops */
+    if (gort__sub(&c->refs, 1, ACQ_REL) == 1) /* pairs with the other drops */
         unmap(c);
 }
 

@@ -16,7 +16,7 @@ struct gort__chunk {
     char *base;          /* of the mapping; this struct lies there too, unless the chunk is a large one */
     size_t bytes;        /* of the whole mapping, header included */
     char *first, *limit; /* objects live in [first, limit) */
-    uint32_t keepers;    /* who still need it after gort__slab_destroy kept it; atomic */
+    uint32_t refs;       /* who still need it after gort__slab_destroy kept it; atomic */
     char *carved;        /* objects in [first, carved) have been handed out; atomic */
 };
 
@@ -36,13 +36,13 @@ void *gort__slab_get(struct gort__slab *s);
 void gort__slab_put(struct gort__slab *s, void *object);
 /* Whether gort__slab_empty may be called for it once nobody uses its objects: it is large, not the newest, and all were
  * handed out. */
-bool gort__chunk_is_full(const struct gort__slab *s, const struct gort__chunk *c);
+bool gort__slab_chunk_is_full(const struct gort__slab *s, const struct gort__chunk *c);
 /* Gives the memory of such a chunk back; its objects are as good as never used. Others may still read them. */
 void gort__slab_empty(struct gort__slab *s, struct gort__chunk *c);
-/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. keep counts up keepers for
- * each that will call gort__chunk_drop. */
+/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. keep counts up refs for
+ * each that will call gort__slab_chunk_drop. */
 void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *));
-void gort__chunk_drop(struct gort__chunk *c);
+void gort__slab_chunk_drop(struct gort__chunk *c);
 /* Calls visit(from, to, arg) for what was handed out of each chunk, whether it is in use or not. */
 void gort__slab_each(struct gort__slab *s, void (*visit)(const void *from, const void *to, void *arg),
                      void *arg);

@@ -132,7 +132,7 @@ int gort__stack_reserve(size_t n)
         err = map_slab(c, default_log2);
     if (!err)
         c->reserved += n;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     return err;
 }
 
@@ -140,7 +140,7 @@ void gort__stack_unreserve(size_t n)
 {
     gort__lock_take(&gort__stack_lock, GORT_RANK_STACK);
     gort__stack_classes[default_log2].reserved -= n;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 /* Takes up to `want` fresh slots as a chain. Called with the lock held; the guards are still missing. */
@@ -250,7 +250,7 @@ static struct gort__stack *take(uint8_t log2, int want)
         for (struct gort__stack *s = chain; s; s = s->link)
             c->out++;
         bool wait = !chain && c->trimming;
-        gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+        gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
         for (
             ; warm;
             warm =
@@ -318,7 +318,7 @@ static void flush_to(struct gort__stack_cache *cache, uint32_t keep)
         *end = c->free;
         c->free = first;
     }
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
@@ -342,7 +342,7 @@ void gort__stack_put(struct gort__stack_cache *cache, struct gort__stack *s)
     s->link = c->free;
     c->free = s;
     c->out--;
-    gort__lock_drop(&gort__stack_lock, GORT_RANK_STACK);
+    gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
 }
 
 void gort__stack_cache_flush(struct gort__stack_cache *cache)

@@ -21,7 +21,7 @@ struct gort__stack {
     uint8_t log2;
     uint8_t guard;      /* enum gort__stack_guard; written by who holds it */
     bool cold;          /* in the class's list of those without memory; guarded by the lock of stack.c */
-    uint8_t sight;      /* how often it was seen deep and unused; atomic, for shrink.c */
+    uint8_t sight;      /* how often it was seen deep and unused; atomic, for scavenge_stack.c */
     uint32_t sanitizer; /* valgrind's id */
 };
 
@@ -78,8 +78,8 @@ size_t gort__stack_depth(const struct gort__stack *s);
 
 /* Both for one thread at a time, in parallel with everything else; they stop soon after the time `until`. */
 /* A tick: what was free at the last one, all: any, is to give its pages back. True: some are left that age. */
-bool gort__stack_age(int64_t now, bool all);
-bool gort__stack_trim(int64_t until); /* gives them back; false: there is more to do */
+bool gort__scavenge_age(int64_t now, bool all);
+bool gort__scavenge_trim(int64_t until); /* gives them back; false: there is more to do */
 /* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use; stacks
  * come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false. False: there is more. */
 struct gort__stack_cursor {
@@ -87,8 +87,8 @@ struct gort__stack_cursor {
     struct gort__stack_slab *slab;
     char *at;
 };
-bool gort__stack_scan(struct gort__stack_cursor *at, int64_t until,
-                      bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg);
+bool gort__scavenge_scan(struct gort__stack_cursor *at, int64_t until,
+                         bool (*deep)(struct gort__stack *s, char *lowest, void *arg), void *arg);
 
 size_t gort__stack_guard_size(uint8_t log2);
 static inline char *gort__stack_hi(const struct gort__stack *s)

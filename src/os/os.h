@@ -95,11 +95,11 @@ int gort__os_thread_total(void); /* how many threads the process has; 0: unknown
 int *gort__os_errno(void);       /* the calling thread's errno; asked anew at each call */
 /* What the runtime of C++ keeps for a thread (its ABI calls it __cxa_eh_globals): exceptions in catch blocks that are not left
  * yet, and how many are on their way to one. */
-struct gort__os_thrown {
+struct gort__os_eh_globals {
     void *caught;
     unsigned int uncaught;
 };
-struct gort__os_thrown *gort__os_thrown(
+struct gort__os_eh_globals *gort__os_eh_globals(
     void); /* the calling thread's; NULL: there is no C++ in this program */
 /* Calls fn(arg) when the calling thread ends. arg NULL takes it back. 0 or -errno. */
 int gort__os_at_thread_end(void (*fn)(void *), void *arg);
@@ -130,7 +130,7 @@ void gort__os_cpu_timer_drop(int timer);
 void gort__os_text_collect(void); /* finds libc, the loader and allocators; before the question */
 struct gort__os_signal;
 /* The signal met such code, or code that an allocator has called. errno is changed. */
-bool gort__os_text_delicate(const struct gort__os_signal *s);
+bool gort__os_text_in_libc(const struct gort__os_signal *s);
 /* The loader has called what the signal met, with its lock held. Takes microseconds. errno is changed. */
 bool gort__os_text_loading(const struct gort__os_signal *s);
 

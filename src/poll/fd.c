@@ -14,7 +14,7 @@
  *              seq changed? -> try again
  *
  * In the single order of the two fences one comes first: then either the event sees the queue, or the reader the
- * counter. One waiter is woken an event, not all. Whoever was woken and did not find the fd empty passes the turn on to
+ * counter. One waiter is woken an event, not all. Whoever was woken and did not find the fd empty passes the wake-up on to
  * the next (io/wait.c), which is enough: one that found it empty did so after the event, so more data is a new event;
  * and one that tried before the event and queues after it sees the counter.
  *
@@ -99,11 +99,11 @@ bool gort__fd_watched(const struct gort__fd *f)
     return gort__load(&f->epoch, RELAXED) == gort__poll_epoch;
 }
 
-bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq)
+bool gort__fd_is_drained(const struct gort__fd *f, uint32_t seq)
 {
     /* seq was read with ACQUIRE before: who sees an event in it sees what is odd about it. */
-    return gort__load(&f->dry, RELAXED) == (GORT__DRY | seq) && !gort__load(&f->odd, RELAXED) &&
-           gort__load(&f->epoch, RELAXED) == gort__poll_epoch;
+    return gort__load(&f->drained, RELAXED) == (GORT__DRAINED | seq) &&
+           !gort__load(&f->no_drain_hint, RELAXED) && gort__load(&f->epoch, RELAXED) == gort__poll_epoch;
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ void gort__fd_event(struct gort__fd *f, uint32_t generation, uint32_t what, stru
     static const uint32_t bit[2] = {GORT__OS_READABLE, GORT__OS_WRITABLE};
     bool anybody = false;
     if (GORT_UNLIKELY(what & (GORT__OS_HANGUP | GORT__OS_ERROR | GORT__OS_URGENT)))
-        gort__store(&f->odd, 1, RELAXED); /* before the counter: gort__fd_is_dry */
+        gort__store(&f->no_drain_hint, 1, RELAXED); /* before the counter: gort__fd_is_drained */
     for (int d = 0; d < 2; d++)
         if (what & bit[d])
             gort__add(&f->seq[d], 1, SEQ_CST); /* pairs with gort__fd_moved */
@@ -186,13 +186,14 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     *woken = NULL;
     gort__fd_lock(f);
     gort__store(&f->kind, kind, RELEASE);            /* before the generation; pairs with gort__fd_begin */
-    gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_hold and gort__fd_begin */
-    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with gort__io_turn_take. */
-    gort__store(&f->turn, gort__fd_turn(gort__fd_generation(f), GORT__TURN_FREE), RELEASE);
+    gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_pin and gort__fd_begin */
+    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with gort__io_write_lock. */
+    gort__store(&f->write_lock, gort__fd_write_lock_word(gort__fd_generation(f), GORT__WRITE_LOCK_FREE),
+                RELEASE);
     bool watched = f->epoch && f->epoch == gort__poll_epoch;
     gort__store(&f->epoch, 0, RELAXED);
-    gort__store(&f->dry, 0, RELAXED);
-    gort__store(&f->odd, 0, RELAXED);
+    gort__store(&f->drained, 0, RELAXED);
+    gort__store(&f->no_drain_hint, 0, RELAXED);
     for (int d = 0; d < 2; d++) {
         gort__store(&f->until[d], 0, RELAXED);
         wake_all(&f->waiters[d], -EBADF, &tail);
@@ -201,7 +202,7 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     gort__fd_unlock(f);
     if (watched && (!kind || kind == GORT__FD_CLOSING))
         gort__os_poll_del(gort__poll_fd, fd);
-    /* They are in calls that do not block: a matter of microseconds. Pairs with gort__fd_drop. */
+    /* They are in calls that do not block: a matter of microseconds. Pairs with gort__fd_unpin. */
     while (GORT_UNLIKELY((uint32_t)gort__load(&f->word, ACQUIRE) != 0))
         gort__os_thread_yield();
     if (!kind)                             /* one of them may have learned what the former file is */

@@ -10,7 +10,7 @@
  *
  * A call counts itself in and sees with the same instruction whether the file is still the one it began with; a close
  * raises the generation and then waits until nobody is in the kernel. So a call never touches a reused number.
- * Waiters, deadlines and the turn to write belong to a generation as well: a writer that is stuck in a blocking call when
+ * Waiters, deadlines and the write lock belong to a generation as well: a writer that is stuck in a blocking call when
  * its fd is closed keeps nobody from writing to the next file, and what it does at its end does not concern that file.
  *
  * Readiness is a counter a direction, not a flag. A reader notes it, tries, and when there is nothing it queues itself
@@ -26,11 +26,11 @@
 enum gort__dir { GORT__DIR_READ, GORT__DIR_WRITE };
 
 /* Results of a wait beside what is ready (enum of os.h) and -errno. */
-#define GORT__POLL_AGAIN 0x100 /* something about the fd has changed (its deadline): look again */
-#define GORT__POLL_TURN  0x200 /* it is the waiter's turn to write */
+#define GORT__POLL_AGAIN      0x100 /* something about the fd has changed (its deadline): look again */
+#define GORT__POLL_WRITE_LOCK 0x200 /* it is the waiter's write lock */
 
 /* Whose turn it is to write to the file of that generation. WANTED is set only under the lock. */
-enum gort__turn { GORT__TURN_FREE, GORT__TURN_TAKEN, GORT__TURN_WANTED };
+enum gort__write_lock { GORT__WRITE_LOCK_FREE, GORT__WRITE_LOCK_TAKEN, GORT__WRITE_LOCK_WANTED };
 
 /* Served in order. first is atomic, written under the lock of the fd; all else is guarded by it. */
 struct gort__poll_queue {
@@ -39,7 +39,7 @@ struct gort__poll_queue {
 
 struct gort__fd {
     uint64_t word;          /* generation and busy; atomic */
-    uint64_t turn;          /* to write: generation, and enum gort__turn; atomic */
+    uint64_t write_lock;    /* to write: generation, and enum gort__write_lock; atomic */
     struct gort__lock lock; /* rank GORT_RANK_FD */
     uint32_t epoch;         /* of the poller that watches it; another or 0: nobody does; guarded by lock */
     uint32_t kind;          /* of file, as io sees it; 0: not known yet; atomic */
@@ -47,18 +47,19 @@ struct gort__fd {
     int64_t until[2];       /* the fd's own deadlines; 0: none; atomic, written under lock */
     struct gort__poll_queue waiters[2];
     struct gort__poll_queue writers; /* for their turn */
-    uint64_t dry; /* GORT__DRY + seq[0] as it was before a read that emptied the file; 0: not known; atomic */
-    uint32_t odd; /* an end, an error or urgent data was seen: short reads say nothing; atomic */
+    uint64_t
+        drained; /* GORT__DRAINED + seq[0] as it was before a read that emptied the file; 0: not known; atomic */
+    uint32_t no_drain_hint; /* an end, an error or urgent data was seen: short reads say nothing; atomic */
 } GORT_ALIGNED_LINE;
 
-#define GORT__DRY (UINT64_C(1) << 32)
+#define GORT__DRAINED (UINT64_C(1) << 32)
 
 /* The kind of an fd between gort__fd_retire and the close of its file: calls that begin then must wait a moment, for
  * the file is still open and nobody would tell them when it is not. */
 #define GORT__FD_CLOSING UINT32_MAX
 
 /* The entry of an fd number, made at its first use. NULL: no such number, or no memory. Never freed. */
-struct gort__fd *gort__fd_get(int fd);
+struct gort__fd *gort__table_get(int fd);
 
 void gort__fd_pause(void); /* somebody else is about to finish */
 
@@ -68,7 +69,7 @@ static inline uint32_t gort__fd_generation(const struct gort__fd *f)
 }
 
 /* Around a system call that does not block. False: the file of that generation was closed; then no drop. */
-static inline bool gort__fd_hold(struct gort__fd *f, uint32_t generation)
+static inline bool gort__fd_pin(struct gort__fd *f, uint32_t generation)
 {
     /* Pairs with gort__fd_retire: it is one word, so either that sees this call, or this call the new generation. */
     if (GORT_LIKELY((uint32_t)(gort__add(&f->word, 1, ACQUIRE) >> 32) == generation))
@@ -77,14 +78,14 @@ static inline bool gort__fd_hold(struct gort__fd *f, uint32_t generation)
     return false;
 }
 
-static inline void gort__fd_drop(struct gort__fd *f)
+static inline void gort__fd_unpin(struct gort__fd *f)
 {
     gort__sub(&f->word, 1, RELEASE); /* pairs with gort__fd_retire */
 }
 
-static inline uint64_t gort__fd_turn(uint32_t generation, enum gort__turn turn)
+static inline uint64_t gort__fd_write_lock_word(uint32_t generation, enum gort__write_lock state)
 {
-    return (uint64_t)generation << 32 | turn;
+    return (uint64_t)generation << 32 | state;
 }
 
 static inline void gort__fd_lock(struct gort__fd *f)
@@ -94,20 +95,20 @@ static inline void gort__fd_lock(struct gort__fd *f)
 
 static inline void gort__fd_unlock(struct gort__fd *f)
 {
-    gort__lock_drop(&f->lock, GORT_RANK_FD);
+    gort__lock_release(&f->lock, GORT_RANK_FD);
 }
 
 /*
  * A TCP socket that gave less than was asked for is empty, and whatever comes later is an event: the next read need not
  * try, it can wait at once. Not so when the end of the stream came with the data, for that was the same event; nor with
- * urgent data, at which reads stop: `odd` says so, and is set before the event counts.
+ * urgent data, at which reads stop: `no_drain_hint` says so, and is set before the event counts.
  */
-static inline void gort__fd_set_dry(struct gort__fd *f, uint32_t seq)
+static inline void gort__fd_set_drained(struct gort__fd *f, uint32_t seq)
 {
-    gort__store(&f->dry, GORT__DRY | seq, RELAXED);
+    gort__store(&f->drained, GORT__DRAINED | seq, RELAXED);
 }
 
-bool gort__fd_is_dry(const struct gort__fd *f, uint32_t seq);
+bool gort__fd_is_drained(const struct gort__fd *f, uint32_t seq);
 /* Whether the poller watches it already. Without the lock: it may have begun or ended to do so right now. */
 bool gort__fd_watched(const struct gort__fd *f);
 

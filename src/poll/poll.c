@@ -8,7 +8,7 @@
  * Writing to a pipe that nobody reads raises SIGPIPE, which ends the process by default. While a run is on, a handler
  * that does nothing takes its place, unless the program has its own wish; handlers, unlike SIG_IGN, do not
  * survive exec, so children get the default again.
- * Threads: any; open and close by the keeper, while no other thread is inside.
+ * Threads: any; open and close by the supervisor, while no other thread is inside.
  */
 #include "poll/poll.h"
 

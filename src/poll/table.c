@@ -42,7 +42,7 @@ static GORT_COLD struct gort__fd *make(uint32_t at)
     return piece;
 }
 
-struct gort__fd *gort__fd_get(int fd)
+struct gort__fd *gort__table_get(int fd)
 {
     struct gort__fd *f = gort__table_find((uint32_t)fd);
     if (GORT_LIKELY(f))
@@ -59,7 +59,7 @@ void gort__table_reset(void)
         for (uint32_t k = 0; pieces[i] && k < PIECE; k++) {
             struct gort__fd *f = &pieces[i][k];
             f->epoch = 0;
-            f->turn = gort__fd_turn(gort__fd_generation(f), GORT__TURN_FREE);
+            f->write_lock = gort__fd_write_lock_word(gort__fd_generation(f), GORT__WRITE_LOCK_FREE);
             f->waiters[0] = f->waiters[1] = f->writers = (struct gort__poll_queue){NULL, NULL};
         }
 }

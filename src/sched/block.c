@@ -2,7 +2,7 @@
 /*
  * block.c - calls that block, announced by the caller.
  *
- * Why: any goroutine in user code can lose its P to sysmon (owner.c), so announcing a blocking call needs no
+ * Why: any goroutine in user code can lose its P to sysmon (handoff.c), so announcing a blocking call needs no
  * atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the mark at the
  * next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then looks whether that happened. Once a call
  * turned out to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
@@ -36,11 +36,11 @@ struct gort__block_call {
 static void owe(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    if (!m->owed) {
-        m->owed = true;
+    if (!m->counted_no_p) {
+        m->counted_no_p = true;
         gort__sched.without_p++;
     }
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 /* How often the thread has gone to sleep. */
@@ -56,7 +56,7 @@ static uint64_t waits(void)
 static void give_up(struct gort__m *m)
 {
     owe(m);
-    gort__p_handoff(m);
+    gort__handoff_give(m);
     /* So that the way back waits for one. Not before: sysmon, which marks and unmarks who has a P, could undo it. */
     gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
@@ -73,7 +73,8 @@ static inline void end_call(struct gort__m *m)
 {
     gort__arch_set_self(m);
     gort__store(&m->block, 0, RELAXED);
-    gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL; without a P for a moment: owner.c */
+    gort__store(&m->g->state, GORT_G_RUNNING,
+                RELAXED); /* from SYSCALL; without a P for a moment: handoff.c */
 }
 
 /* Slow halves end the call themselves, so that the fast ones save no registers. */
@@ -89,14 +90,14 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
     m = gort__enter();
     struct gort__p *p = m->p; /* a goroutine always has an M here */
     if (p) {
-        gort__sysmon_poke();
-        if (gort__load(&p->long_blocks, RELAXED) && gort__p_has_work()) {
+        gort__sysmon_notify();
+        if (gort__load(&p->long_blocks, RELAXED) && gort__idle_has_work()) {
             give_up(m);
             m->block_at = gort__os_now();
             m->block_waits = waits();
         }
     }
-    gort__leave_blocking(m); /* what else attention asks for can wait until the call is over */
+    gort__entry_leave_blocking(m); /* what else attention asks for can wait until the call is over */
     begin_call(m, GORT_BLOCK_MORE);
 }
 
@@ -104,7 +105,7 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
 static inline bool missed(const struct gort__p *p)
 {
     return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
-           (!gort__p_seems_empty(p) || gort__load(&gort__sched.queued, RELAXED) ||
+           (!gort__local_seems_empty(p) || gort__load(&gort__sched.queued, RELAXED) ||
             gort__load(&gort__sched.woken_n, RELAXED));
 }
 
@@ -135,7 +136,7 @@ static void end_as_thread(struct gort__m *m)
 {
     if (GORT_LIKELY(!(m->g0.flags & (GORT_G_CLEANUP | GORT_G_CONTEXT))) || !gort__enter())
         return; /* nothing; or the run is over, and took it along */
-    gort__g_cleanup(&m->g0);
+    gort__gmain_cleanup(&m->g0);
     gort__g_flag_off(&m->g0, GORT_G_CLEANUP | GORT_G_CONTEXT);
     gort__leave(m);
 }
@@ -159,14 +160,14 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     }
     end_as_thread(m);
     gort__store(&m->inside, 1, RELAXED);
-    gort__os_fence_light();                  /* pairs with world.c and owner.c */
-    gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:bury */
+    gort__os_fence_light();                  /* pairs with world.c and handoff.c */
+    gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:make_zombie */
     gort__store(&m->block_g, NULL, RELEASE); /* pairs with world.c:user_stopped_locked */
     gort__store(&m->block, 0, RELAXED);
     m->block_at = 0;
-    gort__attend(m);
+    gort__entry_attend(m);
     if (!m->p)
-        gort__p_regain(m);
+        gort__handoff_reacquire(m);
     gort__leave(m);
 }
 
@@ -174,11 +175,11 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
 static GORT_NOINLINE void leave_marked(struct gort__m *m)
 {
     gort__store(&m->inside, 1, RELAXED);
-    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    gort__os_fence_light(); /* pairs with world.c and handoff.c */
     bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P, gave_up = m->block_at != 0;
     bool brief = !taken || was_brief(m);
     m->block_at = 0;
-    gort__attend(m);
+    gort__entry_attend(m);
     if (!taken || gave_up) /* else it was up to sysmon */
         judge(m->p, brief);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
@@ -199,7 +200,7 @@ static GORT_NOINLINE void leave_more(struct gort__m *m)
 
 /*
  * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any user code, until
- * somebody marks it. Proof: as in owner.c, with the end of the call in place of inside. The taker marks and then looks at
+ * somebody marks it. Proof: as in handoff.c, with the end of the call in place of inside. The taker marks and then looks at
  * m->block, through a heavy fence; here it is 0 before the look at the mark. So who misses the mark is seen to have left,
  * and keeps its P.
  */
@@ -214,7 +215,7 @@ void gort_block_leave(void)
         return;
     }
     end_call(m);
-    gort__compiler_fence(); /* a light one: pairs with owner.c and world.c; see GORT_ATT_FENCE */
+    gort__compiler_fence(); /* a light one: pairs with handoff.c and world.c; see GORT_ATT_FENCE */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
         leave_marked(m);
 }
@@ -224,19 +225,19 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     gort__arch_set_self(m);
     gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
     gort__store(&m->inside, 1, RELAXED);
-    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    gort__os_fence_light(); /* pairs with world.c and handoff.c */
     /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the run nobody does. */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     bool has_p = m->p && !(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     gort__store(&m->block_g, m->g, RELAXED);
-    gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:bury */
+    gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:make_zombie */
     if (has_p) {
         owe(m);
-        gort__p_handoff(m);
+        gort__handoff_give(m);
     }
-    gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
+    gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and handoff.c */
     return m;
 }
 
@@ -255,11 +256,11 @@ void gort__block_call_run(struct gort__m *m)
     struct gort__g *g = m->prev;
     m->call = NULL;
     gort__store(&m->block_g, g, RELAXED); /* its stack must stay: the argument may lie there */
-    bool tied = m->locked_g != NULL;
-    m->locked_g = NULL;
+    bool was_bound = m->bound_g != NULL;
+    m->bound_g = NULL;
     owe(m);
     if (m->p)
-        gort__p_handoff(m);
+        gort__handoff_give(m);
     gort__store(&m->on_g0, true, RELAXED);
     gort__g_edge(g);
     gort__leave(m);
@@ -271,19 +272,19 @@ void gort__block_call_run(struct gort__m *m)
     call->masked = gort__mask_put_away(m, &call->mask);
     gort__store(&m->inside, 1, RELAXED);
     gort__store(&m->on_g0, false, RELAXED);
-    gort__os_fence_light(); /* pairs with world.c and owner.c */
+    gort__os_fence_light(); /* pairs with world.c and handoff.c */
     gort__store(&m->block_g, NULL, RELAXED);
     /* Nothing of the run may be touched any more: the search for work sees to it. */
     if (gort__load(&m->attention, RELAXED) & (GORT_ATT_ENDED | GORT_ATT_FORKED))
         return;
-    if (tied)
-        m->locked_g = g;
+    if (was_bound)
+        m->bound_g = g;
     g->err = *m->err; /* what the call left in errno */
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__queue_put_woken(
         (struct gort__glist){g, g, 1}); /* counted before the M stops counting (gort__m_stop) */
     gort__fence(SEQ_CST);               /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }
 
 intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
@@ -299,7 +300,7 @@ intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
     m->call = &call;
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_SYSCALL);
-    m = gort__switch_to(m, g, &m->g0);
+    m = gort__schedule_switch_to(m, g, &m->g0);
     if (GORT_UNLIKELY(call.masked))
         gort__mask_take_up(m, call.mask);
     if (GORT_UNLIKELY(gort__load(&gort__sched.tight, RELAXED)))

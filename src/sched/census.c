@@ -4,12 +4,12 @@
  *
  * Why: the size of a stack is a guess until somebody counts. With the census on, every goroutine starts on a stack without
  * memory, and when it ends (or the run does) its pages are counted: exact to a page, at the price of some microseconds
- * and page faults a goroutine. A goroutine that was trimmed while it was parked (shrink.c) counts what it used since.
+ * and page faults a goroutine. A goroutine that was trimmed while it was parked (scavenge_stack.c) counts what it used since.
  *
  *     gort: stack census: deepest  average  goroutines  function
  *     gort:                 36 KiB    8 KiB        1000  worker+0x0 (program+0x1234)
  *
- * Threads: take by any M, guarded by the lock; print by the keeper when nobody runs any more.
+ * Threads: take by any M, guarded by the lock; print by the supervisor when nobody runs any more.
  */
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void count(struct gort__g *g)
     rows[i].sum += depth;
     if (depth > rows[i].deepest)
         rows[i].deepest = depth;
-    gort__lock_drop(&lock, GORT_RANK_NONE);
+    gort__lock_release(&lock, GORT_RANK_NONE);
 }
 
 void gort__census_take(struct gort__g *g)

@@ -13,7 +13,7 @@
 
 static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
 {
-    const char *name = gort__g_name(g);
+    const char *name = gort__extra_name(g);
     size_t n = 0;
     for (char c; n < GORT_NAME_SIZE - 1 && (c = gort__load(&name[n], RELAXED)) != '\0'; n++)
         buf[n] = c < ' ' ? '?' : c;
@@ -67,9 +67,9 @@ static void print_g(int fd, const struct gort__g *g)
     if (state == GORT_G_IDLE || state == GORT_G_DEAD)
         return;
     size_t n = gort__dump_name(g, line, sizeof line);
-    n += gort__fmt(line + n, sizeof line - n, " [%s", gort__g_state_name(state));
+    n += gort__fmt(line + n, sizeof line - n, " [%s", gort__state_name(state));
     if (state == GORT_G_WAITING && reason)
-        n += gort__fmt(line + n, sizeof line - n, ": %s", gort__g_reason_name(reason));
+        n += gort__fmt(line + n, sizeof line - n, ": %s", gort__state_reason_name(reason));
     struct gort__m *m = gort__load(&g->m,
                                    ACQUIRE); /* pairs with schedule.c; records stay for the whole run */
     if (state == GORT_G_RUNNING && m)

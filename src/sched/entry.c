@@ -21,14 +21,14 @@
 void gort__entry_end_thread(struct gort__m *m)
 {
     m->commit = NULL;
-    m->locked_g = m->handed = NULL;
+    m->bound_g = m->handed = NULL;
     gort__store(&m->g->state, GORT_G_DEAD, RELAXED); /* from whatever it was: nobody asks any more */
     gort__arch_save_control(&m->g->ctx);
-    gort__switch_to(m, m->g, &m->g0);
+    gort__schedule_switch_to(m, m->g, &m->g0);
     gort__throw("a goroutine of an ended run was resumed");
 }
 
-/* On g0 there is no goroutine to stop or to wait with. Under the lock: see owner.c. */
+/* On g0 there is no goroutine to stop or to wait with. Under the lock: see handoff.c. */
 static void clear_p_bits(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -36,19 +36,19 @@ static void clear_p_bits(struct gort__m *m)
     if (p && (gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT) &&
         p->slice == gort__load(&m->preempt_slice, RELAXED) &&
         gort__load(&m->preempt_why, RELAXED) != GORT_WHY_NEXT)
-        gort__mode_on(p, GORT_MODE_OVER); /* it has parked, or ended, instead of being stopped */
+        gort__p_mode_on(p, GORT_MODE_OVER); /* it has parked, or ended, instead of being stopped */
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 /* The P is gone, or the world is stopped, or the run is over. On a goroutine's stack or on g0. */
-void gort__attend(struct gort__m *m)
+void gort__entry_attend(struct gort__m *m)
 {
     uint32_t bits;
     while ((bits = gort__load(&m->attention, ACQUIRE) & ~(uint32_t)GORT_ATT_FENCE) !=
            0) { /* pairs with whoever set the bit */
         gort__check(!GORT_CHECKS ||
-                    !gort__arch_held()); /* else whoever wants that lock could wait for ever */
+                    !gort__arch_ranks()); /* else whoever wants that lock could wait for ever */
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {
@@ -63,13 +63,13 @@ void gort__attend(struct gort__m *m)
         else if (m->g == &m->g0)
             clear_p_bits(m);
         else if (bits & GORT_ATT_NO_P)
-            gort__p_regain(m);
+            gort__handoff_reacquire(m);
         else
-            gort__p_preempt(m, m->in_handler && m->delicate);
+            gort__handoff_preempt(m, m->in_handler && m->in_libc);
     }
 }
 
-void gort__leave_slow(struct gort__m *m)
+void gort__entry_leave_slow(struct gort__m *m)
 {
     if (gort__load(&m->nested, RELAXED))
         return; /* whoever began it looks, when it holds nothing any more: timer.c, gort__nest_end */
@@ -77,7 +77,7 @@ void gort__leave_slow(struct gort__m *m)
     while (gort__load(&m->attention, RELAXED) & ~(uint32_t)(GORT_ATT_NO_RUN | GORT_ATT_FENCE)) {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
-        gort__attend(m);
+        gort__entry_attend(m);
         gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
         gort__os_fence_light();              /* pairs with world.c:gort__world_stop */
         if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g == &m->g0)
@@ -85,7 +85,7 @@ void gort__leave_slow(struct gort__m *m)
     }
 }
 
-void gort__hold_slow(struct gort__m *m)
+void gort__entry_light_slow(struct gort__m *m)
 {
     gort__os_fence_light(); /* pairs with run.c:end_threads */
     if ((gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) && m->g != &m->g0 && gort__m_self() == m &&
@@ -93,7 +93,7 @@ void gort__hold_slow(struct gort__m *m)
         gort__entry_end_thread(m);
 }
 
-void gort__leave_blocking(struct gort__m *m)
+void gort__entry_leave_blocking(struct gort__m *m)
 {
     for (;;) {
         gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
@@ -111,7 +111,7 @@ bool gort__entry_exposed(void)
 {
     const struct gort__m *m = gort__m_home();
     return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
-           !gort__load(&m->adrift, RELAXED);
+           !gort__load(&m->zombie_called, RELAXED);
 }
 
 /* A plain thread ends; or one of ours, which must not. */
@@ -126,7 +126,7 @@ void gort__entry_thread_ends(void *arg)
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light();                                      /* pairs with run.c:send_away_plain */
     if (!(gort__load(&m->attention, RELAXED) & GORT_ATT_NO_RUN)) /* else what it left went with the run */
-        gort__g_cleanup(&m->g0);
+        gort__gmain_cleanup(&m->g0);
     gort__m_set_self(NULL);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m **at = &s->plain_ms; *at; at = &(*at)->all_next)
@@ -136,9 +136,9 @@ void gort__entry_thread_ends(void *arg)
         }
     if (gort__load(&s->phase, RELAXED) == GORT_PHASE_ON && m->run == gort__load(&s->run, RELAXED)) {
         s->plain_users--;
-        gort__deadlock_check_locked(); /* perhaps everybody was waiting for this thread */
+        gort__supervisor_deadlock_locked(); /* perhaps everybody was waiting for this thread */
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__m_destroy(m); /* nobody knows it any more */
 }
 
@@ -156,7 +156,7 @@ static bool join_run(struct gort__m *m)
             gort__or(&m->attention, GORT_ATT_FENCE, RELAXED);
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_RUN, RELAXED);
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return on;
 }
 
@@ -179,25 +179,25 @@ static struct gort__m *attach(void)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->all_next = s->plain_ms;
     s->plain_ms = m;
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__m_set_self(m);
     return m;
 }
 
-#define END_PATIENCE INT64_C(2000000000) /* ns */
+#define END_TIMEOUT INT64_C(2000000000) /* ns */
 
 /* Of that run. The caller is not inside. It gives up when the end perhaps waits for the caller, a thread of ours that comes
  * to its own end and calls us from a destructor of its thread-local data. */
 static void wait_for_end(uint64_t run)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t patience = gort__os_now() + END_PATIENCE;
+    int64_t deadline = gort__os_now() + END_TIMEOUT;
     while (gort__load(&s->phase, ACQUIRE) == GORT_PHASE_ENDING && /* pairs with run.c:teardown */
-           gort__load(&s->run, RELAXED) == run && gort__os_now() < patience)
+           gort__load(&s->run, RELAXED) == run && gort__os_now() < deadline)
         gort__os_nap(50000);
 }
 
-struct gort__m *gort__enter_plain(void)
+struct gort__m *gort__entry_plain(void)
 {
     struct gort__m *m = gort__m_self();
     if (gort__sched.forked)
@@ -227,12 +227,12 @@ struct gort__m *gort__enter_plain(void)
         }
         if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) {
             if (m->block_g) { /* in a blocking call, and the run is over: from now on it may hold locks outside */
-                gort__store(&m->adrift, true, RELAXED);
+                gort__store(&m->zombie_called, true, RELAXED);
                 gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
                 wait_for_end(m->run);
             }
             return NULL; /* else the function of a timer, on the thread's own stack: it is about to end */
         }
-        gort__attend(m);
+        gort__entry_attend(m);
     }
 }

@@ -14,8 +14,8 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define ROUNDS        4
-#define NEXT_PATIENCE 60 /* pauses before `next` is stolen: some 2 us */
+#define ROUNDS       4
+#define NEXT_TIMEOUT 60 /* pauses before `next` is stolen: some 2 us */
 
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
@@ -41,7 +41,7 @@ static struct gort__g *steal_next(struct gort__p *victim)
     struct gort__g *seen = gort__load(&victim->runq.next, RELAXED);
     if (!seen)
         return NULL;
-    for (int i = 0; i < NEXT_PATIENCE; i++)
+    for (int i = 0; i < NEXT_TIMEOUT; i++)
         gort__arch_pause();
     return gort__runq_steal_next(&victim->runq, seen) ? seen : NULL;
 }
@@ -53,7 +53,7 @@ static struct gort__g *steal(struct gort__m *m)
         uint32_t i, step;
         steal_order(&m->rand, n, &i, &step);
         for (uint32_t k = 0; k < n; k++, i = (i + step) % n) {
-            struct gort__p *victim = gort__load(&gort__sched.ps[i], ACQUIRE); /* pairs with proc.c */
+            struct gort__p *victim = gort__load(&gort__sched.ps[i], ACQUIRE); /* pairs with p.c */
             if (victim == m->p)
                 continue;
             if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
@@ -66,7 +66,7 @@ static struct gort__g *steal(struct gort__m *m)
                     &m->p->events)) /* else they wait for their turn; there may be no room */
                 g = gort__runq_steal(&m->p->events, &victim->events);
             if (GORT_UNLIKELY(g)) {
-                gort__mode_on(m->p, GORT_MODE_EVENTS);
+                gort__p_mode_on(m->p, GORT_MODE_EVENTS);
                 return gort__turn_begin_woken(m->p, g);
             }
             g = gort__runq_steal(&m->p->runq, &victim->runq);
@@ -94,7 +94,7 @@ static bool may_spin(struct gort__m *m)
 }
 
 /* A fair pick has seen that timers are due, or that nobody has looked for ready fds lately. */
-void gort__chores(struct gort__m *m)
+void gort__find_poll(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     int64_t now = gort__os_now();
@@ -117,14 +117,14 @@ static bool look_at_timers(struct gort__m *m)
 }
 
 /*
- * Those who are held go first while there is a hurry, because one of them may have a lock that somebody sleeps for; but only every
- * other time: a sleep may be any, and where many compute a little and sleep a little the hurry never ends. Then whoever was
+ * Those who are held go first while there is a urgent, because one of them may have a lock that somebody sleeps for; but only every
+ * other time: a sleep may be any, and where many compute a little and sleep a little the urgent never ends. Then whoever was
  * woken, or has not begun, would wait for ever. Every other time still lets each of them run within twice as many turns.
  */
-static struct gort__g *hurried(struct gort__p *p)
+static struct gort__g *pick_boosted(struct gort__p *p)
 {
-    p->held_first = !p->held_first;
-    struct gort__g *g = p->held_first ? gort__held_take() : NULL;
+    p->preempted_first = !p->preempted_first;
+    struct gort__g *g = p->preempted_first ? gort__preempted_take() : NULL;
     if (g)
         gort__turn_others(p, g);
     return g;
@@ -142,28 +142,28 @@ static struct gort__g *look(struct gort__m *m)
         if (GORT_UNLIKELY(!m->p))
             return NULL;
     }
-    struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.hurry, RELAXED)) ? hurried(m->p) : NULL;
+    struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.boost_n, RELAXED)) ? pick_boosted(m->p) : NULL;
     bool queued = gort__load(&gort__sched.queued, RELAXED);
     if (!g) {
-        g = gort__pick_local(m->p);
-        m->p->later &= g != NULL; /* what comes from elsewhere is not what can wait */
+        g = gort__schedule_pick_local(m->p);
+        m->p->deferred &= g != NULL; /* what comes from elsewhere is not what can wait */
     }
     if (!g && gort__load(&gort__sched.woken_n, RELAXED))
         g = gort__turn_woken(m->p);
     if (!g && queued)
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))
-        g = gort__pick_local(m->p);
+        g = gort__schedule_pick_local(m->p);
     if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
         g = gort__tight_take(m->p);
-    if (!g && gort__load(&gort__sched.held_n, RELAXED))
-        g = gort__held_take();
+    if (!g && gort__load(&gort__sched.preempted_n, RELAXED))
+        g = gort__preempted_take();
     if (!g) /* before a theft, for which its own rings must have room */
         g = gort__turn_last(m->p);
     if (!g && gort__load(&gort__sched.procs, RELAXED) > 1 && may_spin(m))
         g = steal(m);
     if (!g && look_at_timers(m) && m->p)
-        g = gort__pick_local(m->p);
+        g = gort__schedule_pick_local(m->p);
     return g;
 }
 
@@ -171,14 +171,14 @@ struct gort__g *gort__find(struct gort__m *m)
 {
     for (;;) {
         if (gort__m_wanted(m))
-            gort__attend(m);
+            gort__entry_attend(m);
         if (gort__load(&m->quit, RELAXED) || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
             return NULL;
         struct gort__g *g = m->handed;
         m->handed = NULL;
-        if (g == &gort__chore) {
+        if (g == &gort__poll_marker) {
             g = NULL;
-            gort__chores(m);
+            gort__find_poll(m);
         }
         if (!m->p) { /* lost while the world was stopped */
             if (g)

@@ -19,10 +19,10 @@ void gort__fuzz_here(void)
         gort__fuzz_point(m);
 }
 
-void gort__unlocked(struct gort__lock *l)
+void gort__fuzz_release_slow(struct gort__lock *l)
 {
-    gort__lock_dropped(l);
-    gort__fuzz_unlock();
+    gort__lock_release_slow(l);
+    gort__fuzz_released();
 }
 
 void gort__fuzz_point(struct gort__m *m)

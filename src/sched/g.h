@@ -45,7 +45,7 @@ enum gort__reason {
     GORT_WAIT_TIMER,
     GORT_WAIT_IO_READ,
     GORT_WAIT_IO_WRITE,
-    GORT_WAIT_IO_TURN,
+    GORT_WAIT_IO_WRITE_LOCK,
     GORT_WAIT_IO_ACCEPT,
     GORT_WAIT_IO_CONNECT,
     GORT_WAIT_FD,
@@ -66,7 +66,7 @@ enum gort__gflag {
     GORT_G_BLOCKS =
         0x2000, /* it has lost its P in a blocking call while threads were short: it may do so again (tight.c) */
     GORT_G_SHRINKING =
-        0x4000,             /* parked, and the scavenger is at its stack: not to be resumed now (shrink.c) */
+        0x4000, /* parked, and the scavenger is at its stack: not to be resumed now (scavenge_stack.c) */
     GORT_G_CHECKED = 0x8000 /* its stack is looked at by software: a canary, or the census (overflow.c) */
 };
 
@@ -132,10 +132,10 @@ _Static_assert(sizeof(struct gort__g) == 192, "a goroutine that has not run cost
 
 /*
  * A record that has no stack needs no sp: in a list that will be walked by somebody in whose cache it is not, its sp is the
- * record GORT_G_AHEAD further. Who walks there asks for that one's memory, and so waits for some eight at once.
+ * record GORT_G_PREFETCH further. Who walks there asks for that one's memory, and so waits for some eight at once.
  */
-#define GORT_G_AHEAD 8
-static inline void gort__g_ask_ahead(const struct gort__g *g)
+#define GORT_G_PREFETCH 8
+static inline void gort__g_prefetch_ahead(const struct gort__g *g)
 {
     uintptr_t ahead =
         (uintptr_t)g->ctx.sp; /* a hint: anything may be in it, and what is no pointer has no next line */
@@ -147,7 +147,7 @@ static inline void gort__g_ask_ahead(const struct gort__g *g)
  * Who is woken often ends soon, and then writes to what it was given: fork and join all the way down waits for that memory
  * more than for anything else (fib24 170 -> 135 ns). A small number is no address; asking for such would cost a page walk.
  */
-static inline void gort__g_ask_argument(const struct gort__g *g)
+static inline void gort__g_prefetch_arg(const struct gort__g *g)
 {
     uintptr_t arg = g->arg[0];
     __builtin_prefetch(arg >> 16 ? (const void *)arg : g, 1);
@@ -165,11 +165,11 @@ static inline void gort__g_flag_off(struct gort__g *g, unsigned flags)
 }
 
 /* Changes the state of a G that the caller owns; debug builds check the edge. */
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to);
+void gort__state_check_edge(const struct gort__g *g, enum gort__gstate to);
 static inline void gort__g_set(struct gort__g *g, enum gort__gstate to)
 {
     if (GORT_CHECKS)
-        gort__g_check_edge(g, to);
+        gort__state_check_edge(g, to);
     if (GORT_TSAN_EDGES && to != GORT_G_RUNNING)
         gort__store(&g->state, (uint8_t)to, RELEASE); /* pairs with gort__g_edge */
     else
@@ -182,7 +182,7 @@ static inline void gort__g_edge(const struct gort__g *g)
     if (GORT_TSAN_EDGES)
         (void)gort__load(&g->state, ACQUIRE); /* pairs with gort__g_set */
 }
-const char *gort__g_state_name(enum gort__gstate s);
-const char *gort__g_reason_name(enum gort__reason r);
+const char *gort__state_name(enum gort__gstate s);
+const char *gort__state_reason_name(enum gort__reason r);
 
 #endif

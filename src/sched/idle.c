@@ -13,13 +13,13 @@
  * Proof: in the single order of the two fences one comes first. If the publisher's does, the
  * searcher's second look sees the work. If the searcher's does, the publisher sees the idle P, and
  * spinning without the searcher: it wakes an M, unless another one spins, to whom the same applies.
- * An M that finds work and spins no more takes the second look as well (gort__spin_stop), because more work, or a timer, may
+ * An M that finds work and spins no more takes the second look as well (gort__idle_spin_stop), because more work, or a timer, may
  * have come while its own spinning kept publishers from waking anybody: then it wakes another. (To wake one without looking is
  * right, too, but when few are readied at a time, each wake-up that finds nothing costs more than what they do.) Whoever releases a P takes the
  * second look, also one that did not spin: a waker counts as spinning before it has an M
- * (gort__wake_p), and may itself have kept the searcher from spinning.
+ * (gort__idle_wake_p), and may itself have kept the searcher from spinning.
  * When no P is idle any more, because somebody else has taken the last one for a goroutine of its own, there is nobody to wake. Then
- * whoever sees that tells sysmon, which may sleep for long because nobody waited (rest.c): a publisher, or one on whom
+ * whoever sees that tells sysmon, which may sleep for long because nobody waited (sysmon_sleep.c): a publisher, or one on whom
  * publishers have counted, because it was spinning or about to wake somebody.
  * Moving goroutines is publishing too: whoever takes many from the global queue into a ring, or
  * pushes the one that was to run next into it, does the publisher's half (queue.c).
@@ -36,23 +36,23 @@ static bool has_work(const struct gort__p *but)
 {
     struct gort__sched *s = &gort__sched;
     if (gort__load(&s->queued, RELAXED) || gort__load(&s->woken_n, RELAXED) ||
-        gort__load(&s->held_n, RELAXED))
+        gort__load(&s->preempted_n, RELAXED))
         return true;
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
-        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
-        if (p != but && !gort__p_empty(p))
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
+        if (p != but && !gort__local_empty(p))
             return true;
     }
     return false;
 }
 
-bool gort__p_has_work(void)
+bool gort__idle_has_work(void)
 {
     return has_work(NULL);
 }
 
-void gort__wake_p(void)
+void gort__idle_wake_p(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t nobody = 0;
@@ -70,7 +70,7 @@ void gort__wake_p(void)
     else
         gort__sub(&s->spinning, 1, SEQ_CST);
     bool looks = !m || m->spinning; /* its thread may begin as soon as the lock is free */
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (m)
         gort__m_wake(m);
     if (!p)
@@ -78,22 +78,23 @@ void gort__wake_p(void)
     if (looks)
         return;
     /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
-    gort__fence(SEQ_CST); /* pairs with gort__wake_if_idle */
-    if (gort__p_has_work() || gort__duty_vacant())
-        gort__wake_if_idle();
+    gort__fence(SEQ_CST); /* pairs with gort__idle_wake */
+    if (gort__idle_has_work() || gort__poller_vacant())
+        gort__idle_wake();
 }
 
-void gort__spin_stop(struct gort__m *m)
+void gort__idle_spin_stop(struct gort__m *m)
 {
     m->spinning = false;
-    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
     gort__arch_fence_after_rmw();
-    const struct gort__p *later = m->p->later ? m->p : NULL; /* what it has itself can wait: later.c */
+    const struct gort__p *deferred = m->p->deferred ? m->p
+                                                    : NULL; /* what it has itself can wait: wake_defer.c */
     if (!gort__load(&gort__sched.idle_count, RELAXED)) {
-        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG && has_work(later))
-            gort__rest_work();
-    } else if (has_work(later) || gort__duty_vacant()) {
-        gort__wake_if_idle();
+        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG && has_work(deferred))
+            gort__sysmon_sleep_work();
+    } else if (has_work(deferred) || gort__poller_vacant()) {
+        gort__idle_wake();
     }
 }
 
@@ -106,13 +107,13 @@ static bool release_p(struct gort__m *m)
         gort__g_cache_flush(p);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     /* It may have woken ones that let others go first, whom somebody else has taken meanwhile (turn.c). */
-    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->woken.n == 0 && s->held.n == 0 &&
-                gort__p_empty(p);
+    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->woken.n == 0 && s->preempted.n == 0 &&
+                gort__local_empty(p);
     if (idle) {
         m->p = NULL;
         gort__p_idle_put_locked(p);
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return idle || !p;
 }
 
@@ -122,22 +123,22 @@ static bool look_again(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     if (m->spinning) {
         m->spinning = false;
-        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
     }
-    gort__arch_fence_after_rmw(); /* after that of release_p; pairs with gort__wake_if_idle */
-    if (!gort__p_has_work())
+    gort__arch_fence_after_rmw(); /* after that of release_p; pairs with gort__idle_wake */
+    if (!gort__idle_has_work())
         return false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__p *p = gort__p_idle_get_locked();
     if (p)
         gort__p_take(m, p);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!p) {
         gort__sysmon_note_work();
         return false;
     }
     m->spinning = true;
-    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
     return true;
 }
 

@@ -47,7 +47,7 @@ int gort_key_create(gort_key *key, void (*dtor)(void *))
 {
     GORT_NEED("gort_key_create", "key", key);
     int err = -EAGAIN;
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     *key = (gort_key){GORT_KEYS_MAX, 0}; /* of none, if there is none left */
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
@@ -60,7 +60,7 @@ int gort_key_create(gort_key *key, void (*dtor)(void *))
         err = 0;
         break;
     }
-    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    gort__lock_release(&table.lock, GORT_RANK_KEYS);
     return err;
 }
 
@@ -73,13 +73,13 @@ static bool in_use(gort_key key)
 int gort_key_delete(gort_key key)
 {
     int err = -EINVAL;
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     if (in_use(key)) {
         gort__store(&table.key[key.index].generation, key.generation + 1, RELEASE); /* pairs with in_use */
         err = 0;
     }
-    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    gort__lock_release(&table.lock, GORT_RANK_KEYS);
     return err;
 }
 
@@ -108,7 +108,7 @@ void *gort_key_get(gort_key key)
 
 static void *zeroed_block(size_t size)
 {
-    char *block = gort__block_get(size);
+    char *block = gort__argmem_get(size);
     for (size_t i = 0; block && i < size; i++)
         block[i] = 0;
     return block;
@@ -116,7 +116,7 @@ static void *zeroed_block(size_t size)
 
 static struct entry *find_or_make(struct gort__g *g, gort_key key)
 {
-    struct gort__extra *extra = gort__g_extra(g);
+    struct gort__extra *extra = gort__extra_get(g);
     if (!extra || (!extra->keys && !(extra->keys = zeroed_block(sizeof *extra->keys))))
         return NULL;
     struct leaf **leaf = &extra->keys->leaf[key.index / ENTRIES];
@@ -153,14 +153,14 @@ static int destroy(uint32_t index, struct entry *e)
     gort__lock_take(&table.lock, GORT_RANK_KEYS);
     bool valid = value && table.key[index].generation == e->generation;
     void (*dtor)(void *) = valid ? table.key[index].dtor : NULL;
-    gort__lock_drop(&table.lock, GORT_RANK_KEYS);
+    gort__lock_release(&table.lock, GORT_RANK_KEYS);
     e->value = NULL;
     if (!dtor)
         return NO_DTOR;
-    return gort__callback(dtor, value) ? CALLED : RUN_OVER;
+    return gort__gmain_callback(dtor, value) ? CALLED : RUN_OVER;
 }
 
-bool gort__keys_destroy(struct gort__g *g)
+bool gort__key_destroy_all(struct gort__g *g)
 {
     struct gort__keys *keys = keys_of(g);
     bool more = keys != NULL;
@@ -181,8 +181,8 @@ bool gort__keys_destroy(struct gort__g *g)
         return true;
     for (int i = 0; i < LEAVES; i++)
         if (keys->leaf[i])
-            gort__block_put(keys->leaf[i], sizeof(struct leaf));
-    gort__block_put(keys, sizeof *keys);
+            gort__argmem_put(keys->leaf[i], sizeof(struct leaf));
+    gort__argmem_put(keys, sizeof *keys);
     g->extra->keys = NULL;
     return true;
 }

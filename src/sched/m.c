@@ -4,14 +4,14 @@
  *
  * Why: an M without a P sleeps on its own word (its note), so waking one wakes just that one. A P
  * is handed over under the scheduler's lock, before its new M wakes: whoever looks sees the P held.
- * How Ps change hands is told in owner.c.
- * Threads are created by the keeper (keeper.c), never here: what the creator of a thread has done
+ * How Ps change hands is told in handoff.c.
+ * Threads are created by the supervisor (supervisor.c), never here: what the creator of a thread has done
  * to its signal mask or affinity must not be inherited, and creating needs memory from libc.
  *
  * Ways to wait, all on the note:
- *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while, or sleeps in the poller (duty.c)
- *     gort__wait_for_locked  its tied goroutine does not run; the P is with somebody else (owner.c)
- *     gort__p_regain         its goroutine runs, but the P is with somebody else (owner.c)
+ *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while, or sleeps in the poller (poller.c)
+ *     gort__handoff_wait_bound  its bound goroutine does not run; the P is with somebody else (handoff.c)
+ *     gort__handoff_reacquire         its goroutine runs, but the P is with somebody else (handoff.c)
  * Invariants: (1) note is 2 or 3 only while its thread sleeps or is about to; (2) one wake a sleep;
  * (3) p->m == m exactly if m->p == p or m->next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
@@ -66,7 +66,7 @@ struct gort__m *gort__m_make(bool plain)
 
 void gort__m_destroy(struct gort__m *m)
 {
-    gort__san_estate(m->tsan_blank);
+    gort__san_zombie(m->tsan_blank);
     gort__sanitize_root_deregister((char *)m - GORT_ALTSTACK, (char *)m);
     gort__os_vm_unmap((char *)m - GORT_ALTSTACK - GUARD, record_bytes());
 }
@@ -105,8 +105,8 @@ static struct gort__m *record_locked(void)
 
 void gort__m_found_p_locked(struct gort__m *m)
 {
-    if (m->owed) {
-        m->owed = false;
+    if (m->counted_no_p) {
+        m->counted_no_p = false;
         gort__sched.without_p--;
     }
 }
@@ -115,7 +115,7 @@ bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
 {
     uint32_t none = NOTE_NONE;
     bool woken = true;
-    GORT_REST(m);
+    GORT_PUBLISH_SP(m);
     bool asleep = gort__cas(&m->note, &none, NOTE_ASLEEP, ACQUIRE); /* pairs with gort__m_wake */
     while (asleep && gort__load(&m->note, ACQUIRE) == NOTE_ASLEEP)  /* pairs with gort__m_wake */
         if (gort__os_futex_wait(&m->note, NOTE_ASLEEP, deadline) < 0 && deadline != INT64_MAX &&
@@ -128,7 +128,7 @@ bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
         }
     if (woken)
         gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
-    gort__world_rise(m);
+    gort__world_retract_sp(m);
     return woken;
 }
 
@@ -168,7 +168,7 @@ bool gort__m_undoze(struct gort__m *m)
     return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
-/* A new M, whose thread the keeper is to create. NULL: no memory for its record; or the keeper is at the end of the run,
+/* A new M, whose thread the supervisor is to create. NULL: no memory for its record; or the supervisor is at the end of the run,
  * while a plain thread still starts something. */
 static struct gort__m *make_locked(void)
 {
@@ -189,7 +189,7 @@ static struct gort__m *make_locked(void)
     gort__tight_update_locked();
     m->link = s->wanted_ms;
     s->wanted_ms = m;
-    gort__keeper_wake_locked();
+    gort__supervisor_wake_locked();
     return m;
 }
 
@@ -212,17 +212,17 @@ void gort__m_probe_locked(void)
 }
 
 /* There is no M that could run p, and none can be made: the others can still do its work, whoever comes back from a blocking call
- * takes it, and the keeper tries again soon. Whom to wake, as gort__m_start_locked says it. */
+ * takes it, and the supervisor tries again soon. Whom to wake, as gort__m_start_locked says it. */
 static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
     if (spinning)
-        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake_p */
     gort__tight_say_locked();
     gort__tight_starve_locked(); /* so sysmon sees to timers meanwhile, and does not rest although all Ps are idle */
-    struct gort__m *bound = s->ended ? NULL : gort__grant_bound_locked(p);
+    struct gort__m *bound = s->ended ? NULL : gort__handoff_grant_bound_locked(p);
     if (!bound) {
-        gort__p_empty_locked(p);
+        gort__local_drain_locked(p);
         gort__p_idle_put_locked(p);
         gort__store(&s->no_m, true, RELAXED);
     }
@@ -239,7 +239,7 @@ static struct gort__m **near_locked(struct gort__m **at)
     int cpu = gort__os_cpu();
     struct gort__m **first = at;
     for (int i = 0; *at && i < GORT_M_NEAR; i++, at = &(*at)->link)
-        if (*at != gort__sched.poll_m && (*at)->cpu == cpu)
+        if (*at != gort__sched.poll_owner && (*at)->cpu == cpu)
             return at;
     return first;
 }
@@ -248,16 +248,16 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m **at = &s->idle_ms;
-    if (*at && *at == s->poll_m && (*at)->link)
+    if (*at && *at == s->poll_owner && (*at)->link)
         at = &(*at)->link; /* better one that does not wait for fds and timers */
     if (*at && !spinning)
         at = near_locked(at);
     struct gort__m *m = *at;
     bool created = !m;
-    if (!m && s->held.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
+    if (!m && s->preempted.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
         if (spinning)
-            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
-        return gort__grant_locked(p, gort__held_pop_locked());
+            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake_p */
+        return gort__handoff_grant_locked(p, gort__preempted_pop_locked());
     }
     if (m) {
         *at = m->link;
@@ -279,7 +279,7 @@ void gort__m_take_next_p(struct gort__m *m)
     m->next_p = NULL;
     if (m->p)
         gort__m_found_p_locked(m);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 /* Waited long enough for work: true when the thread may end. */
@@ -295,7 +295,7 @@ static bool leave_idle(struct gort__m *m)
             gort__store(&m->quit, true, RELAXED);
             break;
         }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return left;
 }
 
@@ -307,23 +307,23 @@ static struct gort__p *left_p_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     bool line = s->line.n && s->idle_ms; /* else the M is the last one, and stays idle */
-    return s->queue.n || s->woken.n || s->held.n || line ? gort__p_idle_get_locked() : NULL;
+    return s->queue.n || s->woken.n || s->preempted.n || line ? gort__p_idle_get_locked() : NULL;
 }
 
 void gort__m_stop(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    gort__check(!m->p && !m->locked_g && !m->spinning);
+    gort__check(!m->p && !m->bound_g && !m->spinning);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (gort__load(&m->quit, RELAXED)) {
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
     struct gort__p *p = GORT_UNLIKELY(s->starved) ? left_p_locked() : NULL;
     if (p) {
         gort__p_take(m, p);
         gort__m_found_p_locked(m);
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
     m->link = s->idle_ms;
@@ -331,16 +331,17 @@ void gort__m_stop(struct gort__m *m)
     gort__store(&s->no_m, false, RELAXED);
     m->cpu = gort__os_cpu();
     gort__m_found_p_locked(m); /* it has nothing to run any more */
-    bool duty = gort__duty_take_locked(m);
-    gort__deadlock_check_locked();
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    bool duty = gort__poller_take_locked(m);
+    gort__supervisor_deadlock_locked();
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (duty) {
-        gort__duty(m);
+        gort__poller_wait(m);
         return;
     }
-    (void)gort__duty_wanted(); /* for one on duty who sleeps too long; after the fence of idle.c:look_again */
-    int64_t patience = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
-    if (!gort__m_sleep_until(m, patience)) {
+    (void)
+        gort__poller_wanted(); /* for a poll owner that sleeps too long; after the fence of idle.c:look_again */
+    int64_t deadline = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
+    if (!gort__m_sleep_until(m, deadline)) {
         if (leave_idle(m))
             return;
         gort__m_sleep(m); /* handed a P at the last moment */
@@ -362,14 +363,14 @@ void gort__m_main(void *arg)
     gort__preempt_thread(m);
     gort__mask_thread(m);
     gort__os_at_thread_end(gort__entry_thread_ends, m);
-    gort__store(&m->started, true, RELEASE); /* pairs with run.c:bury */
+    gort__store(&m->started, true, RELEASE); /* pairs with run.c:make_zombie */
     gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
     if (m->spare) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         m->spare = s->spare_coming = false;
         s->refused = false;
         gort__tight_update_locked();
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     gort__m_take_next_p(m);
     gort__schedule_loop(m);
@@ -379,24 +380,25 @@ void gort__m_main(void *arg)
     gort__os_altstack_restore(&m->old_altstack);
     if (gort__load(&m->attention, ACQUIRE) &
         GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
-        uint32_t open = GORT_FATE_OPEN;
-        /* The keeper joins it: until then self tells destructors of thread-local data that call us that the run is over. */
-        if (!gort__cas(&m->fate, &open, GORT_FATE_GONE, ACQ_REL) && /* pairs with run.c:let_go */
-            gort__load(&m->fate, ACQUIRE) == GORT_FATE_ORPHAN) {    /* pairs with run.c:let_go: the estate */
+        uint32_t open = GORT_REAPER_OPEN;
+        /* The supervisor joins it: until then self tells destructors of thread-local data that call us that the run is over. */
+        if (!gort__cas(&m->reaper, &open, GORT_REAPER_SUPERVISOR, ACQ_REL) && /* pairs with run.c:let_go */
+            gort__load(&m->reaper, ACQUIRE) ==
+                GORT_REAPER_THREAD) { /* pairs with run.c:let_go: the memory of the zombie */
             gort__m_set_self(NULL);
-            gort__sub(&gort__orphans, 1, RELAXED);
-            gort__estate_free(&m->estate);
+            gort__sub(&gort__zombie_count, 1, RELAXED);
+            gort__zombie_free(&m->zombie);
             gort__m_destroy(m);
         }
         return;
     }
     gort__m_set_self(NULL);
     if (m->p)
-        gort__p_handoff(m);
+        gort__handoff_give(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (s->ended) { /* just now: the keeper joins it as one of the others */
-        gort__store(&m->fate, GORT_FATE_GONE, RELEASE); /* pairs with run.c:bury */
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    if (s->ended) { /* just now: the supervisor joins it as one of the others */
+        gort__store(&m->reaper, GORT_REAPER_SUPERVISOR, RELEASE); /* pairs with run.c:make_zombie */
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
     for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
@@ -409,6 +411,6 @@ void gort__m_main(void *arg)
     gort__m_found_p_locked(m);
     m->link = s->dead_ms;
     s->dead_ms = m;
-    gort__keeper_wake_locked();
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__supervisor_wake_locked();
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }

@@ -8,7 +8,7 @@
  * back; when it goes on, on whatever thread, it takes its mask up again. A new goroutine starts with the usual one.
  *
  * How a change is noticed. Asking the kernel at each switch would cost more than the switch. So the library defines
- * pthread_sigmask and sigprocmask, which do what libc's do and put the thread's mask in doubt: m->thrown, which each
+ * pthread_sigmask and sigprocmask, which do what libc's do and put the thread's mask in doubt: m->eh_globals, which each
  * switch looks at for the sake of C++ exceptions, points at m->doubt then, and the switch takes its slow way
  * (schedule.c:switch_carrying). Only there is the kernel asked. A goroutine that never changes its mask pays nothing.
  *     rejected: macros in a header, which miss libraries; a bit in attention, which makes every call slow.
@@ -40,22 +40,22 @@
 
 void gort__mask_doubt(struct gort__m *m)
 {
-    gort__store(&m->thrown, &m->doubt, RELAXED);
+    gort__store(&m->eh_globals, &m->doubt, RELAXED);
 }
 
 void gort__mask_thread(struct gort__m *m)
 {
     m->doubt.caught = m; /* anything but NULL: the switch takes it for an exception */
-    m->thrown = m->cxx = gort__os_thrown();
+    m->eh_globals = m->cxx = gort__os_eh_globals();
     m->mask = gort__os_mask_get();
 }
 
 bool gort__mask_put_away(struct gort__m *m, uint64_t *mask)
 {
-    if (gort__load(&m->thrown, RELAXED) != &m->doubt)
+    if (gort__load(&m->eh_globals, RELAXED) != &m->doubt)
         return false;
     /* First: a handler on this thread that comes now, and changes the mask for its own time only, does no harm. */
-    gort__store(&m->thrown, m->cxx, RELAXED);
+    gort__store(&m->eh_globals, m->cxx, RELAXED);
     *mask = gort__os_mask_set(m->mask);
     return *mask != m->mask;
 }

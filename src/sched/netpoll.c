@@ -48,7 +48,7 @@ uint32_t gort__netpoll(struct gort__m *m, int64_t deadline)
     if (homeless) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->without_p++;
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     struct gort__glist list = gort__netpoll_look(deadline);
     if (list.n)
@@ -56,8 +56,8 @@ uint32_t gort__netpoll(struct gort__m *m, int64_t deadline)
     if (homeless) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->without_p--;
-        gort__deadlock_check_locked(); /* somebody may have left it to us */
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__supervisor_deadlock_locked(); /* somebody may have left it to us */
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     return list.n;
 }

@@ -28,7 +28,7 @@ static GORT_NOINLINE struct gort__m *park_thread(struct gort__m *m, gort__commit
 static GORT_NOINLINE struct gort__m *park_checked(struct gort__m *m, struct gort__g *g)
 {
     gort__overflow_check(g);
-    return gort__switch_away(m, g);
+    return gort__schedule_switch_away(m, g);
 }
 
 struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason)
@@ -43,7 +43,7 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
     m->commit_arg = arg;
     if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
         return park_checked(m, g);
-    return gort__switch_away(m, g);
+    return gort__schedule_switch_away(m, g);
 }
 
 void gort__ready(struct gort__m *m, struct gort__g *g)
@@ -56,12 +56,12 @@ void gort__ready(struct gort__m *m, struct gort__g *g)
     }
     gort__g_set(g, GORT_G_RUNNABLE);
     if (GORT_LIKELY(m && m->p)) {
-        gort__g_ask_argument(g);
-        gort__p_put_next(m->p, g);
+        gort__g_prefetch_arg(g);
+        gort__local_put_next(m->p, g);
     } else {
         gort__queue_put_woken((struct gort__glist){g, g, 1});
         gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-        gort__wake_if_idle();
+        gort__idle_wake();
     }
 }
 
@@ -87,30 +87,30 @@ static GORT_ALWAYS_INLINE void ready_each(struct gort__p *p, struct gort__glist 
         gort__queue_put_woken(elsewhere);
 }
 
-void gort__ready_quietly(struct gort__m *m, struct gort__glist list)
+void gort__ready_list_no_wake(struct gort__m *m, struct gort__glist list)
 {
-    ready_each(m ? m->p : NULL, list, gort__p_put);
+    ready_each(m ? m->p : NULL, list, gort__local_put);
 }
 
 void gort__ready_list(struct gort__m *m, struct gort__glist list)
 {
-    gort__ready_quietly(m, list);
+    gort__ready_list_no_wake(m, list);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }
 
 /* In the order in which they came: behind those in sched.woken, if there are some. A ring that overflows would give its oldest away. */
-void gort__ready_events_quietly(struct gort__m *m, struct gort__glist list)
+void gort__ready_events_no_wake(struct gort__m *m, struct gort__glist list)
 {
     struct gort__p *p = m ? m->p : NULL;
-    if (p && (gort__load(&gort__sched.woken_n, RELAXED) || !gort__p_put_woken_fits(p, list.n)))
+    if (p && (gort__load(&gort__sched.woken_n, RELAXED) || !gort__local_put_woken_fits(p, list.n)))
         p = NULL;
-    ready_each(p, list, gort__p_put_woken);
+    ready_each(p, list, gort__local_put_woken);
 }
 
 void gort__ready_events(struct gort__m *m, struct gort__glist list)
 {
-    gort__ready_events_quietly(m, list);
+    gort__ready_events_no_wake(m, list);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }

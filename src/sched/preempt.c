@@ -28,17 +28,17 @@
 #include "os/force.h"
 #include "sched/verbs.h"
 
-#define POLITE     3       /* times */
-#define POLITE_FOR 1000000 /* ns of CPU time between them */
-#define POLITE_OFF 100     /* times, at the end of a run: one that keeps preemption off */
+#define DEFERRALS_MAX     3       /* times */
+#define POLITE_FOR        1000000 /* ns of CPU time between them */
+#define DEFERRALS_OFF_MAX 100     /* times, at the end of a run: one that keeps preemption off */
 
 static int signo; /* of the current or last run; atomic: threads that a run left behind use it too */
 
 /* Stops for good. The record, the goroutine and its stack stay as they are. */
 __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
 {
-    gort__store(&m->inside, 0, RELEASE); /* pairs with run.c:bury */
-    gort__store(&m->frozen, 1, RELEASE); /* pairs with gort__freeze */
+    gort__store(&m->inside, 0, RELEASE); /* pairs with run.c:make_zombie */
+    gort__store(&m->frozen, 1, RELEASE); /* pairs with gort__preempt_freeze */
     for (;;)
         gort__os_futex_wait(&m->frozen, 1, INT64_MAX);
 }
@@ -47,7 +47,7 @@ __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
  * (gort_block), which comes to its end by itself. */
 static void run_is_over(struct gort__m *m)
 {
-    if (!gort__load(&m->left, RELAXED))
+    if (!gort__load(&m->slept_at_end, RELAXED))
         freeze_here(m);
     if (m->block_g && !m->on_g0)
         gort__store(&m->g, m->block_g, RELAXED);
@@ -70,14 +70,14 @@ static bool grace_is_over(struct gort__m *m)
 }
 
 /* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main returned
- * have time left. Not armed when it has: gort__freeze sees to a signal when the time is over. */
+ * have time left. Not armed when it has: gort__preempt_freeze sees to a signal when the time is over. */
 static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc, const struct gort__os_signal *s)
 {
     bool waits = (bits & GORT_ATT_NO_P) &&
                  !gort__load(&m->masked, RELAXED); /* masked: it ran on without a P */
-    if (!waits && !gort__load(&m->left, RELAXED) && !grace_is_over(m))
+    if (!waits && !gort__load(&m->slept_at_end, RELAXED) && !grace_is_over(m))
         return;
-    if (!libc && (!off || m->polite++ >= POLITE_OFF) && !gort__os_text_loading(s))
+    if (!libc && (!off || m->deferrals++ >= DEFERRALS_OFF_MAX) && !gort__os_text_loading(s))
         run_is_over(m);
     gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
 }
@@ -95,41 +95,42 @@ static uint32_t wanted(struct gort__m *m, bool shadow)
 
 static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal *s)
 {
-    if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) || gort__load(&m->adrift, RELAXED))
+    if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) ||
+        gort__load(&m->zombie_called, RELAXED))
         return; /* its exit looks */
     uint32_t bits = wanted(m, shadow);
     if (!bits)
         return;
-    bool off = !shadow && m->g != &m->g0 && m->g->preempt_off, libc = gort__os_text_delicate(s);
-    bool delicate = off || libc; /* code that keeps preemption off may hold a lock, too */
+    bool off = !shadow && m->g != &m->g0 && m->g->preempt_off, libc = gort__os_text_in_libc(s);
+    bool in_libc = off || libc; /* code that keeps preemption off may hold a lock, too */
     if (bits & GORT_ATT_ENDED) {
         meet_end(m, bits, off, libc, s);
         return;
     }
-    if (delicate && !(bits & GORT_ATT_WORLD) && m->polite < POLITE) {
-        m->polite++;
+    if (in_libc && !(bits & GORT_ATT_WORLD) && m->deferrals < DEFERRALS_MAX) {
+        m->deferrals++;
         if (gort__os_cpu_timer_arm(m->timer, POLITE_FOR))
             return;
     }
-    m->polite = 0;
+    m->deferrals = 0;
     m->met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context
                                                                  : (void *)s->sp; /* which holds registers */
     gort__store(&m->in_handler, true, RELAXED);
-    gort__store(&m->delicate, delicate, RELAXED);
+    gort__store(&m->in_libc, in_libc, RELAXED);
     do {
         gort__store(&m->inside, 1, RELAXED);
-        gort__os_fence_light(); /* pairs with world.c and owner.c */
+        gort__os_fence_light(); /* pairs with world.c and handoff.c */
         if (shadow || m->g == &m->g0)
             gort__world_wait(m);
         else
-            gort__attend(m);
-        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and owner.c */
-        gort__os_fence_light();              /* pairs with world.c and owner.c */
+            gort__entry_attend(m);
+        gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and handoff.c */
+        gort__os_fence_light();              /* pairs with world.c and handoff.c */
         bits = wanted(m, shadow);
     } while (bits && !(bits & GORT_ATT_ENDED));
     if (bits)
         meet_end(m, bits, off, libc, s);
-    gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:bury */
+    gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:make_zombie */
 }
 
 #define BLANK_FOR INT64_C(10000000000) /* ns */
@@ -177,14 +178,14 @@ bool gort__preempt_refused(struct gort__m *m)
     return gort__os_thread_holds_back(gort__load(&m->tid, RELAXED), gort__load(&signo, RELAXED));
 }
 
-void gort__preempt_ask(struct gort__m *m, bool hurry)
+void gort__preempt_ask(struct gort__m *m, bool urgent)
 {
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
     if (gort__sched.conf.preempt_off || !tid)
         return;
-    if (!hurry && timer >= 0 && gort__os_cpu_timer_arm(timer, 1))
+    if (!urgent && timer >= 0 && gort__os_cpu_timer_arm(timer, 1))
         return;
-    if (!hurry && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS)
+    if (!urgent && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS)
         return; /* if nobody can tell (no /proc), a call that is cut short is better than no preemption */
     send_to(m, tid);
 }
@@ -228,9 +229,9 @@ void gort__preempt_thread_end(struct gort__m *m)
 
 /* --- the end of a run ------------------------------------------------------------------------- */
 
-#define FREEZE_PATIENCE INT64_C(1000000000) /* ns */
-#define SIGNAL_PATIENCE                                                                                      \
-    (GORT_TSAN ? INT64_C(50000000) : FREEZE_PATIENCE) /* for the signal: TSan keeps it back */
+#define FREEZE_TIMEOUT INT64_C(1000000000) /* ns */
+#define SIGNAL_TIMEOUT                                                                                       \
+    (GORT_TSAN ? INT64_C(50000000) : FREEZE_TIMEOUT) /* for the signal: TSan keeps it back */
 
 /* From now on the time counts in which m may still call us. */
 static void begin_grace(struct gort__m *m)
@@ -244,7 +245,7 @@ static void begin_grace(struct gort__m *m)
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
 static bool settled(struct gort__m *m)
 {
-    if (!gort__load(&m->has_thread, RELAXED) || gort__load(&m->adrift, RELAXED) ||
+    if (!gort__load(&m->has_thread, RELAXED) || gort__load(&m->zombie_called, RELAXED) ||
         !gort__load(&m->started, ACQUIRE) || gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
         return true;
     if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */
@@ -253,10 +254,10 @@ static bool settled(struct gort__m *m)
         gort__load(&m->nested, ACQUIRE)) /* pairs with gort__leave, timer.c */
         return true;
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
-    bool left = gort__load(&m->left, RELAXED);
-    if (gort__sysmon_asleep(&m->still_at_end, tid, gort__os_now(), false) &&
+    bool left = gort__load(&m->slept_at_end, RELAXED);
+    if (gort__sysmon_asleep(&m->stall_at_end, tid, gort__os_now(), false) &&
         !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
-        gort__store(&m->left, true, RELAXED);
+        gort__store(&m->slept_at_end, true, RELAXED);
         if (!left && timer >= 0) /* it has its time when it comes back: it may be about to call us */
             gort__os_cpu_timer_arm(timer, FREEZE_GRACE);
         return true;
@@ -271,17 +272,17 @@ static bool settled(struct gort__m *m)
     return false;
 }
 
-void gort__freeze(struct gort__m *list)
+void gort__preempt_freeze(struct gort__m *list)
 {
-    int64_t from = gort__os_now(), patience = FREEZE_PATIENCE;
-    for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() - from < patience;) {
+    int64_t from = gort__os_now(), deadline = FREEZE_TIMEOUT;
+    for (bool all = gort__sched.conf.preempt_off; !all && gort__os_now() - from < deadline;) {
         all = true;
-        patience = SIGNAL_PATIENCE;
+        deadline = SIGNAL_TIMEOUT;
         for (struct gort__m *m = list; m; m = m->all_next)
             if (!settled(m)) {
                 all = false;
                 if (!grace_is_over(m)) /* it is not signalled yet: it waits for a CPU, or is about to end */
-                    patience = FREEZE_PATIENCE;
+                    deadline = FREEZE_TIMEOUT;
             }
         if (!all)
             gort__os_nap(100000);

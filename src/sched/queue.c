@@ -67,14 +67,14 @@ void gort__queue_put(struct gort__g *g)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__queue_put_locked(g);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 void gort__queue_put_and_wake(struct gort__g *g)
 {
     gort__queue_put(g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }
 
 /* Where a taker begins: the link to one of its own segments among the first few, else to the first. */
@@ -135,20 +135,20 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
         first = *at;
         n = cut_locked(at, before, n < most ? n : most);
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     /* The ring has room: the caller's is empty, or it took one. */
     struct gort__g *g = n > 1 ? first->link : NULL;
     for (uint32_t left = n; left > 1; left--) {
         struct gort__g *next = g->link;
         if (!g->ctx.pc)
-            gort__g_ask_ahead(g);
+            gort__g_prefetch_ahead(g);
         gort__runq_put(&p->runq, g, &ignored);
         gort__check(ignored.n == 0);
         g = next;
     }
     if (n > 1) {
         gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
-        gort__wake_if_idle();
+        gort__idle_wake();
     }
     return first;
 }
@@ -180,7 +180,7 @@ void gort__queue_put_woken(struct gort__glist list)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     append_woken_locked(list);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 struct gort__g *gort__queue_take_woken(struct gort__p *p)
@@ -200,16 +200,16 @@ struct gort__g *gort__queue_take_woken(struct gort__p *p)
         s->woken.first = last->link;
         set_woken(s->woken.n - n);
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     struct gort__g *g = n > 1 ? first->link : NULL;
     for (uint32_t left = n; left > 1; left--) {
         struct gort__g *next = g->link;
-        gort__p_put_woken(p, g);
+        gort__local_put_woken(p, g);
         g = next;
     }
     if (n > 1) {
         gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
-        gort__wake_if_idle();
+        gort__idle_wake();
     }
     return first;
 }
@@ -250,7 +250,7 @@ struct gort__g *gort__queue_take_bound_locked(void)
     return NULL;
 }
 
-void gort__p_empty_locked(struct gort__p *p)
+void gort__local_drain_locked(struct gort__p *p)
 {
     struct gort__g *g;
     while ((g = gort__runq_get(&p->events)))
@@ -263,10 +263,10 @@ static GORT_NOINLINE void put_overflow(struct gort__p *p, struct gort__glist lis
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     append_locked(list, p->id);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
-void gort__p_put(struct gort__p *p, struct gort__g *g)
+void gort__local_put(struct gort__p *p, struct gort__g *g)
 {
     struct gort__glist overflow;
     gort__runq_put(&p->runq, g, &overflow);
@@ -274,33 +274,33 @@ void gort__p_put(struct gort__p *p, struct gort__g *g)
         put_overflow(p, overflow);
 }
 
-bool gort__p_put_woken_fits(struct gort__p *p, uint32_t n)
+bool gort__local_put_woken_fits(struct gort__p *p, uint32_t n)
 {
     return gort__runq_length(&p->events) + n <= GORT_RUNQ_SIZE;
 }
 
-void gort__p_put_woken(struct gort__p *p, struct gort__g *g)
+void gort__local_put_woken(struct gort__p *p, struct gort__g *g)
 {
     struct gort__glist overflow;
-    gort__mode_on(p, GORT_MODE_EVENTS);
+    gort__p_mode_on(p, GORT_MODE_EVENTS);
     gort__runq_put(&p->events, g, &overflow);
     if (GORT_UNLIKELY(overflow.n))
         gort__queue_put_woken(overflow);
 }
 
-void gort__p_put_next(struct gort__p *p, struct gort__g *g)
+void gort__local_put_next(struct gort__p *p, struct gort__g *g)
 {
-    if (gort__alone()) {
+    if (gort__p_alone()) {
         struct gort__g *old = gort__runq_put_next_alone(&p->runq, g);
         if (old)
-            gort__p_put(p, old);
+            gort__local_put(p, old);
         gort__sysmon_note_work();
         return;
     }
     struct gort__g *old = gort__runq_put_next(&p->runq, g);
     if (old) {
-        gort__p_put(p, old);
+        gort__local_put(p, old);
         gort__fence(SEQ_CST); /* pairs with idle.c: it came after the exchange */
     }
-    gort__wake_if_idle();
+    gort__idle_wake();
 }

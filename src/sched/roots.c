@@ -7,7 +7,7 @@
  *                                           but for the frame pointer, which is in its record
  *     one whose thread waits in the         its stack from where the signal met it, with the red zone; the signal frame on the
  *     signal handler                        alternate stack, which holds its registers
- *     one whose thread waits in a call      its stack from m->still upwards (GORT_REST), also while it wakes and finds
+ *     one whose thread waits in a call      its stack from m->parked_sp upwards (GORT_PUBLISH_SP), also while it wakes and finds
  *                                           that it must not go on yet
  *     the function of gort_block            the thread's own stack, in either of these two ways
  *     the caller, if it is a goroutine      its stack from here upwards
@@ -61,9 +61,9 @@ static void visit_thread(const struct visit *v, struct gort__m *m)
         visit_running(v, m, (uintptr_t)m->met_sp - RED_ZONE);
         return;
     }
-    void *still = gort__load(&m->still, ACQUIRE); /* pairs with gort__world_rest */
-    if (still)
-        visit_running(v, m, (uintptr_t)still);
+    void *parked_sp = gort__load(&m->parked_sp, ACQUIRE); /* pairs with gort__world_publish_sp */
+    if (parked_sp)
+        visit_running(v, m, (uintptr_t)parked_sp);
 }
 
 static void visit_g(const struct visit *v, const struct gort__g *g)
@@ -92,7 +92,7 @@ static GORT_NOINLINE void visit_all(const struct visit *v, struct gort__m *self)
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
         if (m != self && gort__load(&m->has_thread, RELAXED))
             visit_thread(v, m);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__slab_each(&s->gs, visit_gs, (void *)(uintptr_t)v);
     for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
         gort__slab_each(&s->blocks[i], v->fn, v->arg);

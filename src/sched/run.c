@@ -3,11 +3,11 @@
  * run.c - a run from gort_run to its return.
  *
  * Why: all state of a run is one structure that is filled at its start and emptied at its end, so
- * runs can follow one another and leave nothing behind. The calling thread becomes the keeper; the
+ * runs can follow one another and leave nothing behind. The calling thread becomes the supervisor; the
  * main goroutine is started like any other, with a larger stack.
  *
  * The end. The main goroutine stops the world when it returns: nobody starts or resumes from then
- * on. The keeper then tells every M that the run is over. Those inside the runtime end their
+ * on. The supervisor then tells every M that the run is over. Those inside the runtime end their
  * threads and are joined, or left alone when their destructors take long. One that is in user code (computing, or in a blocking call) is left
  * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
  * ends it; it touches nothing but what was left to it. Everything else is unmapped. tests/model/end.c explores who
@@ -29,7 +29,8 @@
 struct gort__sched gort__sched;
 void (*gort__run_at_end)(void);
 
-static struct gort__m *keeper_m; /* stands for the keeper, so that what it calls finds an M; owned by it */
+static struct gort__m
+    *supervisor_m; /* stands for the supervisor, so that what it calls finds an M; owned by it */
 
 static int asked_procs; /* gort_maxprocs before a run; atomic, 0: nobody asked */
 
@@ -37,7 +38,7 @@ static struct {
     int (*fn)(void *);
     void *arg;
     bool returned;
-} main_call; /* of the current run; owned by the keeper until main runs, then by main */
+} main_call; /* of the current run; owned by the supervisor until main runs, then by main */
 
 static bool has_quit; /* the handler is ours */
 
@@ -69,16 +70,16 @@ void gort__run_done_locked(int result)
 {
     gort__sched.result = result;
     gort__sched.main_done = true;
-    gort__keeper_wake_locked();
+    gort__supervisor_wake_locked();
 }
 
-#define KEEPER_NAP 20000 /* ns: creating a thread takes longer */
+#define SUPERVISOR_NAP 20000 /* ns: creating a thread takes longer */
 
 /*
- * Waits until the keeper creates and joins no threads any more. For that it may need a lock of malloc that a stopped
+ * Waits until the supervisor creates and joins no threads any more. For that it may need a lock of malloc that a stopped
  * goroutine holds, so it must be over before everybody is stopped for good.
  */
-static struct gort__m *let_keeper_finish(struct gort__m *m)
+static struct gort__m *let_supervisor_finish(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     for (;;) {
@@ -86,16 +87,16 @@ static struct gort__m *let_keeper_finish(struct gort__m *m)
         bool busy = s->creating; /* then it goes on: the yield may need a thread */
         if (!busy)
             s->main_ending = true;
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (!busy)
             return m;
         m = gort__yield(m);
         if (gort__m_wanted(m))
-            gort__attend(m);
+            gort__entry_attend(m);
         m = gort__m_self();
-        if (m->p && gort__p_seems_empty(m->p) && !gort__load(&s->queued, RELAXED) &&
+        if (m->p && gort__local_seems_empty(m->p) && !gort__load(&s->queued, RELAXED) &&
             !gort__load(&s->woken_n, RELAXED))
-            gort__os_nap(KEEPER_NAP); /* nobody else runs here, and the keeper needs a CPU */
+            gort__os_nap(SUPERVISOR_NAP); /* nobody else runs here, and the supervisor needs a CPU */
     }
 }
 
@@ -108,18 +109,18 @@ void gort__run_main_ends(void)
         gort__store(&s->main_leaving, true, RELAXED);
         while (!gort__world_turn(&m)) /* before it: while main waits, others may need threads */
             ;
-        m = let_keeper_finish(m);
-        gort__world_stop_now(m); /* for good: the keeper takes it from here */
+        m = let_supervisor_finish(m);
+        gort__world_stop_now(m); /* for good: the supervisor takes it from here */
     }
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (main_call.returned) {
-        s->world_held = true;
+        s->world_final = true;
         gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
         gort__run_done_locked(s->result);
     } else {
         s->main_exited = true;
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }
 
 static void main_start(void *unused)
@@ -135,23 +136,23 @@ static int start(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__stack_init(s->conf.stack_size);
-    keeper_m = gort__m_make(true);
-    if (!keeper_m)
+    supervisor_m = gort__m_make(true);
+    if (!supervisor_m)
         return -ENOMEM;
-    keeper_m->err = gort__os_errno();
-    keeper_m->tid = gort__os_thread_id();
-    gort__store(&keeper_m->inside, 1, RELAXED);
-    gort__m_set_self(keeper_m);
+    supervisor_m->err = gort__os_errno();
+    supervisor_m->tid = gort__os_thread_id();
+    gort__store(&supervisor_m->inside, 1, RELAXED);
+    gort__m_set_self(supervisor_m);
     s->gs.object = sizeof(struct gort__g);
     s->extras.object = sizeof(struct gort__extra);
     s->ids = 1;
-    gort__block_init();
+    gort__argmem_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
     s->started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();
     if (!err)
-        err = gort__procs_resize(s->conf.maxprocs);
+        err = gort__p_resize(s->conf.maxprocs);
     if (!err)
         err = gort__preempt_start();
     if (err)
@@ -178,7 +179,7 @@ static int start(void)
     gort__m_start_locked(gort__p_idle_get_locked(), false);
     struct gort__m *first = s->wanted_ms;
     s->wanted_ms = NULL;
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!first)
         return -ENOMEM;
     first->has_thread = true;
@@ -190,17 +191,17 @@ static int start(void)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* The Ms that are in user code, while the keeper frees what is around them. */
-static struct gort__m *orphans;
-int gort__orphans; /* threads that ended runs have left behind; atomic */
+/* The Ms that are in user code, while the supervisor frees what is around them. */
+static struct gort__m *zombies;
+int gort__zombie_count; /* threads that ended runs have left behind; atomic */
 static bool
     left_running; /* one of them, in this run or an earlier one, may still come back from a blocking call */
 
 static bool keep_stack(const char *base, size_t size)
 {
-    for (struct gort__m *m = orphans; m; m = m->link)
-        if (m->estate.stack == base) {
-            m->estate.stack_size = size;
+    for (struct gort__m *m = zombies; m; m = m->link)
+        if (m->zombie.stack == base) {
+            m->zombie.stack_size = size;
             return true;
         }
     return false;
@@ -208,23 +209,23 @@ static bool keep_stack(const char *base, size_t size)
 
 static bool keep_chunk(struct gort__chunk *c)
 {
-    for (struct gort__m *m = orphans; m; m = m->link)
+    for (struct gort__m *m = zombies; m; m = m->link)
         for (int i = 0; i < 3; i++) {
             const char *used = (const char *)
-                                   m->estate.chunk[i]; /* an address in the chunk, until it is found here */
+                                   m->zombie.chunk[i]; /* an address in the chunk, until it is found here */
             if (used >= c->first && used < c->limit) {
-                m->estate.chunk[i] = c;
-                c->keepers++;
+                m->zombie.chunk[i] = c;
+                c->refs++;
             }
         }
-    return c->keepers != 0;
+    return c->refs != 0;
 }
 
 /* Only the record: what is in it goes with the run. A P is m->p of one M at most. */
 static bool keep_p(const struct gort__p *p)
 {
-    for (struct gort__m *m = orphans; m; m = m->link)
-        if (m->estate.p == p)
+    for (struct gort__m *m = zombies; m; m = m->link)
+        if (m->zombie.p == p)
             return true;
     return false;
 }
@@ -235,16 +236,16 @@ static void free_p(struct gort__p *p)
     gort__os_vm_unmap(p, (sizeof *p + page - 1) / page * page);
 }
 
-void gort__estate_free(struct gort__estate *e)
+void gort__zombie_free(struct gort__zombie *e)
 {
-    gort__san_estate(e->fiber);
+    gort__san_zombie(e->fiber);
     if (e->p)
         free_p(e->p);
     if (e->stack)
         gort__os_vm_unmap(e->stack, e->stack_size);
     for (int i = 0; i < 3; i++)
         if (e->chunk[i])
-            gort__chunk_drop(e->chunk[i]);
+            gort__slab_chunk_drop(e->chunk[i]);
 }
 
 /* The thread stands still in the handler, or runs something else than our code. */
@@ -261,10 +262,10 @@ static bool in_user_code(struct gort__m *m)
 
 /* --- threads that have nothing to do but to end ------------------------------------------------- */
 
-#define LEAVE_PATIENCE INT64_C(1000000000) /* ns, for all together */
+#define LEAVE_TIMEOUT INT64_C(1000000000) /* ns, for all together */
 
 static struct gort__m *leaving;   /* of this run */
-static struct gort__m *lingering; /* of former runs: they count as orphans */
+static struct gort__m *lingering; /* of former runs: they count as zombies */
 
 static void leave(struct gort__m *m)
 {
@@ -273,15 +274,15 @@ static void leave(struct gort__m *m)
 }
 
 /* Frees those on the list whose threads are gone, and returns the others. */
-static struct gort__m *reap(struct gort__m *list, bool orphans_too)
+static struct gort__m *reap(struct gort__m *list, bool zombies_too)
 {
     struct gort__m *rest = NULL;
     for (struct gort__m *m = list, *next; m; m = next) {
         next = m->link;
         if (gort__os_thread_try_join(m->thread)) {
-            if (orphans_too)
-                gort__sub(&gort__orphans, 1, RELAXED);
-            gort__estate_free(&m->estate);
+            if (zombies_too)
+                gort__sub(&gort__zombie_count, 1, RELAXED);
+            gort__zombie_free(&m->zombie);
             gort__m_destroy(m);
         } else {
             m->link = rest;
@@ -297,9 +298,9 @@ static struct gort__m *reap(struct gort__m *list, bool orphans_too)
  */
 static void reap_leaving(void)
 {
-    int64_t patience = gort__os_now() + LEAVE_PATIENCE, nap = 20000;
+    int64_t deadline = gort__os_now() + LEAVE_TIMEOUT, nap = 20000;
     lingering = reap(lingering, true);
-    while ((leaving = reap(leaving, false)) != NULL && gort__os_now() < patience) {
+    while ((leaving = reap(leaving, false)) != NULL && gort__os_now() < deadline) {
         gort__os_nap(nap);
         nap = nap < 1000000 ? 2 * nap : nap;
     }
@@ -307,36 +308,36 @@ static void reap_leaving(void)
         leaving = m->link;
         m->link = lingering;
         lingering = m;
-        gort__add(&gort__orphans, 1, RELAXED);
+        gort__add(&gort__zombie_count, 1, RELAXED);
     }
 }
 
-/* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of orphans. From now
+/* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of zombies. From now
  * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
-static void bury(struct gort__m *m)
+static void make_zombie(struct gort__m *m)
 {
     /* Before inside: both are stored while inside, and from now on who comes back from a blocking call stays there. Pair
      * with switch_to and block.c; in this order, because a call that surfaces sets block_g before g. */
     struct gort__g *g = gort__load(&m->g, ACQUIRE), *block_g = gort__load(&m->block_g, ACQUIRE);
     /* One look is not enough: a blocking call has moments inside from which it goes back to its call. */
-    while (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN && /* pairs with m.c */
+    while (m->has_thread && gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_OPEN && /* pairs with m.c */
            !in_user_code(m))
         gort__os_nap(50000);
-    if (m->has_thread && gort__load(&m->fate, ACQUIRE) == GORT_FATE_OPEN) { /* pairs with m.c */
+    if (m->has_thread && gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_OPEN) { /* pairs with m.c */
         if (block_g)
             g = block_g;
         if (!gort__load(&m->frozen, RELAXED))
             left_running = true;
-        m->estate.p = m->p;
+        m->zombie.p = m->p;
         if (g != &m->g0) {
-            m->estate.stack = g->stack->base;
-            m->estate.fiber = g->sanitizer;
-            m->estate.chunk[0] = (struct gort__chunk *)(void *)g;
-            m->estate.chunk[1] = gort__load(&g->flags, RELAXED) & GORT_G_COPY ? (void *)g->arg[0] : NULL;
-            m->estate.chunk[2] = (struct gort__chunk *)(void *)gort__load(&g->extra, RELAXED);
+            m->zombie.stack = g->stack->base;
+            m->zombie.fiber = g->sanitizer;
+            m->zombie.chunk[0] = (struct gort__chunk *)(void *)g;
+            m->zombie.chunk[1] = gort__load(&g->flags, RELAXED) & GORT_G_COPY ? (void *)g->arg[0] : NULL;
+            m->zombie.chunk[2] = (struct gort__chunk *)(void *)gort__load(&g->extra, RELAXED);
         }
-        m->link = orphans;
-        orphans = m;
+        m->link = zombies;
+        zombies = m;
         return;
     }
     if (m->has_thread)
@@ -345,13 +346,13 @@ static void bury(struct gort__m *m)
         gort__m_destroy(m);
 }
 
-/* Everything around it is gone: lets an orphan look after itself, unless it has ended meanwhile. */
+/* Everything around it is gone: lets a zombie look after itself, unless it has ended meanwhile. */
 static void let_go(struct gort__m *m)
 {
-    uint32_t open = GORT_FATE_OPEN;
+    uint32_t open = GORT_REAPER_OPEN;
     uintptr_t thread = m->thread;
-    if (gort__cas(&m->fate, &open, GORT_FATE_ORPHAN, ACQ_REL)) { /* pairs with m.c:gort__m_main */
-        gort__add(&gort__orphans, 1, RELAXED);
+    if (gort__cas(&m->reaper, &open, GORT_REAPER_THREAD, ACQ_REL)) { /* pairs with m.c:gort__m_main */
+        gort__add(&gort__zombie_count, 1, RELAXED);
         gort__os_thread_detach(thread);
         return;
     }
@@ -361,8 +362,8 @@ static void let_go(struct gort__m *m)
 /* Somebody writes a dump right now; one that is stuck in its write does not hold up the end of the run for long. */
 static void wait_for_dumpers(void)
 {
-    int64_t patience = gort__os_now() + INT64_C(1000000000);
-    while (gort__load(&gort__sched.dumpers, SEQ_CST) && gort__os_now() < patience) /* pairs with gort_dump */
+    int64_t deadline = gort__os_now() + INT64_C(1000000000);
+    while (gort__load(&gort__sched.dumpers, SEQ_CST) && gort__os_now() < deadline) /* pairs with gort_dump */
         gort__os_nap(50000);
 }
 
@@ -374,12 +375,12 @@ static void end_threads(void)
     s->ended = true;
     for (struct gort__m *m = all; m; m = m->all_next) {
         gort__store(&m->quit, true, RELAXED);
-        gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__attend */
+        gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__entry_attend */
     }
     struct gort__m *dead = s->dead_ms, *free = s->free_ms;
     s->all_ms = s->idle_ms = s->wanted_ms = s->dead_ms = s->free_ms = NULL;
     gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     gort__os_futex_wake(&s->world_word, INT32_MAX);
     for (struct gort__m *m = all; m; m = m->all_next) {
@@ -388,10 +389,10 @@ static void end_threads(void)
         gort__m_wake(m);
     }
     gort__world_event(); /* a plain thread may be stopping the world */
-    gort__freeze(all);
+    gort__preempt_freeze(all);
     for (struct gort__m *m = all, *next; m; m = next) {
         next = m->all_next;
-        bury(m);
+        make_zombie(m);
     }
     for (struct gort__m *m = dead, *next; m; m = next) {
         next = m->link;
@@ -411,7 +412,7 @@ static void send_away_plain(void)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (struct gort__m *m = s->plain_ms; m; m = m->all_next)
         gort__or(&m->attention, GORT_ATT_NO_RUN, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter */
     for (bool again = true; again;) {
         again = false;
@@ -427,7 +428,7 @@ static void send_away_plain(void)
                 continue;
             gort__store(&m->g0.extra, NULL, RELAXED); /* all its memory goes with the run */
         }
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (again)
             gort__os_nap(50000);
     }
@@ -439,10 +440,10 @@ static void forget_fibers(void)
     for (struct gort__chunk *c = gort__sched.gs.chunks; c; c = c->next)
         for (char *at = c->first; at < c->carved; at += sizeof(struct gort__g)) {
             struct gort__g *g = (struct gort__g *)(void *)at;
-            bool orphan = false;
-            for (struct gort__m *m = orphans; m; m = m->link)
-                orphan |= (char *)m->estate.chunk[0] == at;
-            if (!orphan)
+            bool zombie = false;
+            for (struct gort__m *m = zombies; m; m = m->link)
+                zombie |= (char *)m->zombie.chunk[0] == at;
+            if (!zombie)
                 gort__san_forget(g);
         }
 }
@@ -472,22 +473,22 @@ static void teardown(struct gort__m *former)
         if (!keep_p(s->ps[i]))
             free_p(s->ps[i]);
     }
-    for (struct gort__m *m = orphans, *next; m; m = next) {
+    for (struct gort__m *m = zombies, *next; m; m = next) {
         next = m->link;
         let_go(m);
     }
-    orphans = NULL;
+    zombies = NULL;
     reap_leaving();
     gort__m_set_self(former); /* not before: calls from outside wait for us now (entry.c) */
-    if (keeper_m)
-        gort__m_destroy(keeper_m);
-    keeper_m = NULL;
+    if (supervisor_m)
+        gort__m_destroy(supervisor_m);
+    supervisor_m = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__clear(s->begin, sizeof *s - offsetof(struct gort__sched, begin));
     gort__store(&s->world_word, (s->world_word + 1) & ~1u, RELAXED);
     gort__store(&s->run, s->run + 1, RELAXED);        /* what still waits in some queue is gone (wait.h) */
     gort__store(&s->phase, GORT_PHASE_NONE, RELEASE); /* pairs with gort_run_with */
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }
 
 int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
@@ -517,7 +518,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     }
     gort__os_init();
     gort__lock_init(s->conf.fuzz);
-    gort__rough_init();
+    gort__cached_now_init();
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;
@@ -531,8 +532,8 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     gort__overflow_init();
     err = start();
     if (!err) {
-        gort__keeper_loop();
-        if (!s->world_held)
+        gort__supervisor_loop();
+        if (!s->world_final)
             gort__world_stop(NULL);
     }
     int result = err ? err : s->result;
@@ -573,7 +574,7 @@ int gort_maxprocs(int n)
         if (gort__world_stop(&m)) {
             old = s->procs;
             gort__store(&s->conf.maxprocs_set, true, RELAXED);
-            if (n != old && gort__procs_resize(n))
+            if (n != old && gort__p_resize(n))
                 gort__warn("gort_maxprocs: no memory for %d procs, there are still %d", n, old);
             gort__world_start();
         }

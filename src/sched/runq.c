@@ -46,7 +46,7 @@ bool gort__runq_put_slow(struct gort__runq *q, struct gort__g *g, uint32_t h, st
     for (uint32_t i = 0; i + 1 < n; i++) {
         batch[i]->link = batch[i + 1];
         if (!batch[i]->ctx.pc)
-            batch[i]->ctx.sp = i + GORT_G_AHEAD < n ? batch[i + GORT_G_AHEAD] : NULL;
+            batch[i]->ctx.sp = i + GORT_G_PREFETCH < n ? batch[i + GORT_G_PREFETCH] : NULL;
     }
     batch[n - 1]->link = g;
     g->link = NULL;

@@ -75,7 +75,7 @@ static inline struct gort__g *gort__runq_get(struct gort__runq *q)
 }
 
 /*
- * The same three for an owner who is alone (gort__alone): there are no thieves, so loads and stores
+ * The same three for an owner who is alone (gort__p_alone): there are no thieves, so loads and stores
  * do. Readers (empty, length) may still look.
  */
 static inline struct gort__g *gort__runq_put_next_alone(struct gort__runq *q, struct gort__g *g)

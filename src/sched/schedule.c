@@ -31,7 +31,7 @@
 /* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find without a look
  * of its own on the way. Timers cannot be fired right where the pick is: locks of the one who stops are
  * released by its commit only. */
-struct gort__g gort__chore = {.flags = GORT_G_BOUND};
+struct gort__g gort__poll_marker = {.flags = GORT_G_BOUND};
 
 /* Whether timers are due on this P or on another one (all in turn), or it is time to look for ready fds. The clock costs
  * more than a switch: it is asked every 61st pick, and only when there is something to wait for. */
@@ -40,7 +40,7 @@ static bool chores_wait(struct gort__p *p)
     struct gort__sched *s = &gort__sched;
     if (++p->other >= (uint32_t)gort__load(&s->p_made, RELAXED))
         p->other = 0;
-    const struct gort__p *other = gort__load(&s->ps[p->other], ACQUIRE); /* pairs with proc.c:make */
+    const struct gort__p *other = gort__load(&s->ps[p->other], ACQUIRE); /* pairs with p.c:make */
     int64_t first = gort__load(&p->timers.first, RELAXED), their = gort__load(&other->timers.first, RELAXED);
     bool poll = gort__poll_pending() && !gort__load(&s->poll_until, RELAXED);
     if (first > their)
@@ -56,19 +56,19 @@ static struct gort__g *pick_local(struct gort__p *p);
 
 static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
-    if (GORT_UNLIKELY(p->later) && gort__later_look(p))
+    if (GORT_UNLIKELY(p->deferred) && gort__wake_defer_look(p))
         return pick(p, chores);
-    p->turn = FAIR_EVERY;
+    p->fair_in = FAIR_EVERY;
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
-        p->turn = 1 + gort__rand_below(&p->rand, 8);
+        p->fair_in = 1 + gort__rand_below(&p->rand, 8);
     if (chores && chores_wait(p)) {
         /* The fair pick is the next one: where many wait for fds there are always chores. */
-        p->turn = p->later_rest = 1;
-        return &gort__chore;
+        p->fair_in = p->defer_fair_in = 1;
+        return &gort__poll_marker;
     }
-    p->later_rest = p->turn;
-    if (p->later && p->turn > GORT_LATER_EVERY)
-        p->turn = GORT_LATER_EVERY;
+    p->defer_fair_in = p->fair_in;
+    if (p->deferred && p->fair_in > GORT_WAKE_DEFER_EVERY)
+        p->fair_in = GORT_WAKE_DEFER_EVERY;
     gort__turn_look(p);
     p->queue_first = !p->queue_first; /* else woken or preempted goroutines at each of them keep it waiting */
     struct gort__g *g = p->queue_first ? NULL : gort__turn_woken(p);
@@ -78,8 +78,8 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
         g = gort__queue_take(p, 1);
     if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
         g = gort__tight_take(p);
-    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
-        g = gort__turn_held(p);
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.preempted_n, RELAXED)))
+        g = gort__turn_preempted(p);
     if (!g && gort__load(&gort__sched.queued, RELAXED))
         g = gort__queue_take(p, 1);
     if (!g &&
@@ -97,7 +97,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 /* What is to run next, unless the time slice is over; then the ring. */
 static GORT_ALWAYS_INLINE struct gort__g *pick_local(struct gort__p *p)
 {
-    bool alone = gort__alone();
+    bool alone = gort__p_alone();
     struct gort__g *g = NULL;
     if (GORT_LIKELY(!(p->mode & GORT_MODE_OVER)))
         g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
@@ -111,26 +111,26 @@ static GORT_ALWAYS_INLINE struct gort__g *pick_local(struct gort__p *p)
     return g;
 }
 
-/* chores: gort__chore may come back too. */
+/* chores: gort__poll_marker may come back too. */
 static GORT_ALWAYS_INLINE struct gort__g *pick(struct gort__p *p, bool chores)
 {
-    if (GORT_UNLIKELY(--p->turn == 0))
+    if (GORT_UNLIKELY(--p->fair_in == 0))
         return pick_fair(p, chores);
     return pick_local(p);
 }
 
-struct gort__g *gort__pick_next(struct gort__p *p)
+struct gort__g *gort__schedule_pick(struct gort__p *p)
 {
     return pick(p, true);
 }
 
-struct gort__g *gort__pick_local(struct gort__p *p)
+struct gort__g *gort__schedule_pick_local(struct gort__p *p)
 {
     return pick(p, false);
 }
 
 /* A G that first runs gets its stack now; false when there is no memory. */
-bool gort__give_stack(struct gort__p *p, struct gort__g *g)
+bool gort__schedule_give_stack(struct gort__p *p, struct gort__g *g)
 {
     struct gort__stack *s = g->stack;
     if (!s)
@@ -141,7 +141,7 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
     gort__store(&s->owner, g, RELAXED);
     if (GORT_UNLIKELY(s->guard != GORT_STACK_GUARDED || gort__sched.conf.stackcensus))
         gort__g_flag_on(g, GORT_G_CHECKED);
-    gort__arch_make(&g->ctx, gort__stack_top(s), gort__start_here);
+    gort__arch_make(&g->ctx, gort__stack_top(s), gort__gmain_start);
     gort__san_fiber_make(g);
     return true;
 }
@@ -149,9 +149,11 @@ bool gort__give_stack(struct gort__p *p, struct gort__g *g)
 /* g can be changed to at once, from any stack. */
 static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) & GORT_G_SPECIAL)) /* pairs with shrink.c:let_go */
+    if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) &
+                      GORT_G_SPECIAL)) /* pairs with scavenge_stack.c:let_go */
         return false;
-    return g->ctx.pc || (GORT_LIKELY(!gort__load(&gort__sched.careful, RELAXED)) && gort__give_stack(p, g));
+    return g->ctx.pc ||
+           (GORT_LIKELY(!gort__load(&gort__sched.careful, RELAXED)) && gort__schedule_give_stack(p, g));
 }
 
 /* First thing on the other side: the errno of whoever goes on, and the commit of whoever left. */
@@ -176,7 +178,7 @@ static inline struct gort__m *arrive(void)
     return m;
 }
 
-struct gort__m *gort__switch_finish(void)
+struct gort__m *gort__schedule_switch_finish(void)
 {
     return arrive();
 }
@@ -184,7 +186,7 @@ struct gort__m *gort__switch_finish(void)
 /* Whoever stops is in a catch block, or its destructors run because of an exception; or the signal mask may be its own. */
 static inline bool carries(const struct gort__m *m)
 {
-    return m->thrown && (m->thrown->caught || m->thrown->uncaught);
+    return m->eh_globals && (m->eh_globals->caught || m->eh_globals->uncaught);
 }
 
 /*
@@ -201,10 +203,10 @@ static GORT_NOINLINE struct gort__m *switch_carrying(struct gort__m *m, struct g
     void *caught = m->cxx ? m->cxx->caught : NULL;
     unsigned int uncaught = m->cxx ? m->cxx->uncaught : 0;
     if (m->cxx)
-        gort__thrown_set(m, NULL, 0);
-    m = gort__switch_to(m, from, to);
+        gort__m_eh_set(m, NULL, 0);
+    m = gort__schedule_switch_to(m, from, to);
     if (caught || uncaught)
-        gort__thrown_set(m, caught, uncaught);
+        gort__m_eh_set(m, caught, uncaught);
     if (masked)
         gort__mask_take_up(m, mask);
     return m;
@@ -214,7 +216,7 @@ static GORT_ALWAYS_INLINE void change_over(struct gort__m *m, struct gort__g *fr
 {
     from->err = *m->err;
     m->prev = from;
-    gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury */
+    gort__store(&m->g, to, RELEASE); /* pairs with run.c:make_zombie */
     if (GORT_UNLIKELY(to == &m->g0)) {
         to->ctx.control = from->ctx.control; /* our own code runs with any, and changes none */
     } else {
@@ -255,7 +257,8 @@ static GORT_ALWAYS_INLINE struct gort__m *switch_to(struct gort__m *m, struct go
     return arrive();
 }
 
-GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+GORT_NOINLINE struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct gort__g *from,
+                                                       struct gort__g *to)
 {
     return switch_to(m, from, to);
 }
@@ -263,16 +266,16 @@ GORT_NOINLINE struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g 
 /* The way back to `to` after a switch. That is foreseen, if whoever stopped here last would have gone there, too. */
 static GORT_ALWAYS_INLINE struct gort__m *go_back(struct gort__m *m, const void *to)
 {
-    m->in_step = m->stop_to == to;
-    return m->in_step ? m : gort__arch_return(m);
+    m->ras_match = m->ras_stop == to;
+    return m->ras_match ? m : gort__arch_ret_indirect(m);
 }
 
-struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
+struct gort__m *gort__schedule_switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
-    m->stop_to = __builtin_return_address(0);
+    m->ras_stop = __builtin_return_address(0);
     gort__arch_save_control(&g->ctx);
-    if (GORT_LIKELY(!m->locked_g && !gort__m_wanted(m))) {
+    if (GORT_LIKELY(!m->bound_g && !gort__m_wanted(m))) {
         next = pick(m->p, true);
         if (next && GORT_UNLIKELY(!ready_to_run(m->p, next))) {
             m->handed = next;
@@ -286,10 +289,10 @@ struct gort__m *gort__switch_away(struct gort__m *m, struct gort__g *g)
 /* Waits for memory for the stack of a picked G; others run meanwhile. False: it was queued again. */
 static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
 {
-    if (g->ctx.pc || gort__give_stack(m->p, g))
+    if (g->ctx.pc || gort__schedule_give_stack(m->p, g))
         return true;
     gort__g_collect();
-    if (gort__give_stack(m->p, g))
+    if (gort__schedule_give_stack(m->p, g))
         return true;
     gort__queue_put(g);
     gort__os_nap(1000000);
@@ -297,7 +300,7 @@ static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
 }
 
 /*
- * g has not run yet and must wait, because many are held: one that has run before, from behind it, or a held one. Without
+ * g has not run yet and must wait, because many are preempted: one that has run before, from behind it, or a preempted one. Without
  * the look behind it everybody who wakes would wait for as many time slices as there are new ones in the queue.
  */
 static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g *g)
@@ -309,7 +312,7 @@ static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g
     if (!g || g->ctx.pc)
         return g;
     gort__queue_put(g);
-    return gort__held_take();
+    return gort__preempted_take();
 }
 
 /* Whether one that has not run yet may have to. */
@@ -326,27 +329,27 @@ void gort__schedule_loop(struct gort__m *m)
             return;
         if (GORT_UNLIKELY(m->call != NULL))
             gort__block_call_run(m);
-        if (m->locked_g) {
-            if (!gort__wait_for_locked(m))
+        if (m->bound_g) {
+            if (!gort__handoff_wait_bound(m))
                 return;
-            g = m->locked_g;
+            g = m->bound_g;
         } else {
             g = gort__find(m);
             if (!g)
                 return;
-            if (GORT_UNLIKELY(!g->ctx.pc) && g != m->p->woken_g && !gort__fresh_may_start()) {
+            if (GORT_UNLIKELY(!g->ctx.pc) && g != m->p->woken_g && !gort__cputime_admit_new()) {
                 g = pass_over(m, g);
                 if (!g)
                     continue;
             }
-            uint16_t flags = gort__load(&g->flags, ACQUIRE); /* pairs with shrink.c:let_go */
+            uint16_t flags = gort__load(&g->flags, ACQUIRE); /* pairs with scavenge_stack.c:let_go */
             if (GORT_UNLIKELY(flags & GORT_G_SHRINKING)) {
                 gort__queue_put(g);
                 gort__os_thread_yield();
                 continue;
             }
             if ((flags & GORT_G_BOUND) && g->m != m) {
-                gort__run_bound(m, g);
+                gort__handoff_run_bound(m, g);
                 continue;
             }
             if (GORT_UNLIKELY((flags & GORT_G_BLOCKS) || (!g->ctx.pc && waits_for_thread()))) {
@@ -358,19 +361,19 @@ void gort__schedule_loop(struct gort__m *m)
                 continue;
         }
         if (m->spinning)
-            gort__spin_stop(m);
+            gort__idle_spin_stop(m);
         if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
             gort__overflow_check(g);
-        gort__switch_to(m, &m->g0, g);
+        gort__schedule_switch_to(m, &m->g0, g);
     }
 }
 
 static bool commit_yield_ring(struct gort__g *g, void *arg)
 {
     (void)arg;
-    gort__p_put(gort__m_self()->p, g);
+    gort__local_put(gort__m_self()->p, g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
     return true;
 }
 
@@ -379,18 +382,18 @@ static bool commit_yield_queue(struct gort__g *g, void *arg)
     (void)arg;
     gort__queue_put(g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
     return true;
 }
 
-/* A goroutine that is tied to its thread: the P goes to another M, and comes back in its turn. */
-static GORT_NOINLINE struct gort__m *yield_locked(struct gort__m *m, struct gort__g *g, bool queued)
+/* A goroutine that is bound to its thread: the P goes to another M, and comes back in its turn. */
+static GORT_NOINLINE struct gort__m *yield_bound(struct gort__m *m, struct gort__g *g, bool queued)
 {
-    if (!queued && gort__p_empty(m->p) && !gort__load(&gort__sched.woken_n, RELAXED))
+    if (!queued && gort__local_empty(m->p) && !gort__load(&gort__sched.woken_n, RELAXED))
         return m;
     gort__g_set(g, GORT_G_RUNNABLE);
     m->commit = commit_yield_queue;
-    return gort__switch_to(m, g, &m->g0);
+    return gort__schedule_switch_to(m, g, &m->g0);
 }
 
 static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
@@ -402,15 +405,15 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
     }
     gort__arch_save_control(&g->ctx);
     bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
-    if (GORT_UNLIKELY(m->locked_g != NULL))
-        return yield_locked(m, g, queued);
+    if (GORT_UNLIKELY(m->bound_g != NULL))
+        return yield_bound(m, g, queued);
     next = pick(m->p, true);
     if (!next && gort__load(&gort__sched.woken_n, RELAXED))
         next = gort__turn_woken(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
-    if (!next && GORT_UNLIKELY(gort__load(&gort__sched.held_n, RELAXED)))
-        next = gort__held_take();
+    if (!next && GORT_UNLIKELY(gort__load(&gort__sched.preempted_n, RELAXED)))
+        next = gort__preempted_take();
     gort__p_new_slice(m->p);
     if (!next)
         return m; /* nobody else wants to run here */
@@ -420,8 +423,8 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
      * g may be queued before it is off its stack: only this M can pick it again. */
     if (queued)
         m->commit = commit_yield_queue;
-    else if (gort__alone())
-        gort__p_put(m->p, g);
+    else if (gort__p_alone())
+        gort__local_put(m->p, g);
     else
         m->commit = commit_yield_ring;
     if (GORT_UNLIKELY(!ready_to_run(m->p, next))) {
@@ -433,7 +436,7 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
 
 struct gort__m *gort__yield(struct gort__m *m)
 {
-    m->stop_to = __builtin_return_address(0);
+    m->ras_stop = __builtin_return_address(0);
     return go_back(yield(m), __builtin_return_address(0));
 }
 
@@ -444,10 +447,10 @@ int gort_yield(void)
         gort__os_thread_yield();
         return 0;
     }
-    m->stop_to = __builtin_return_address(0);
+    m->ras_stop = __builtin_return_address(0);
     if (GORT_LIKELY(gort__load(&gort__sched.world_owner, RELAXED) != m)) /* else all others are stopped */
         m = yield(m);
-    bool near = m->stop_to == __builtin_return_address(0);
+    bool near = m->ras_stop == __builtin_return_address(0);
     gort__leave(m);
-    return near ? 0 : gort__arch_return_int(0);
+    return near ? 0 : gort__arch_ret_indirect_int(0);
 }

@@ -46,7 +46,7 @@ void gort__scope_cancel(struct gort__scope *scope, int err, struct gort__glist *
             w->g->wait_slot = (void *)(intptr_t)seen_as(err);
             gort__glist_add(woken, w->g);
         }
-    gort__lock_drop(&scope->lock, GORT_RANK_CTX);
+    gort__lock_release(&scope->lock, GORT_RANK_CTX);
 }
 
 int gort__scope_wait_begin(struct gort__scope_waiter *w, struct gort__g *g)
@@ -64,7 +64,7 @@ int gort__scope_wait_begin(struct gort__scope_waiter *w, struct gort__g *g)
         scope->waiters = w;
         w->queued = true;
     }
-    gort__lock_drop(&scope->lock, GORT_RANK_CTX);
+    gort__lock_release(&scope->lock, GORT_RANK_CTX);
     return err;
 }
 
@@ -80,5 +80,5 @@ void gort__scope_wait_end(struct gort__scope_waiter *w)
         if (w->next)
             w->next->prev = w->prev;
     }
-    gort__lock_drop(&scope->lock, GORT_RANK_CTX);
+    gort__lock_release(&scope->lock, GORT_RANK_CTX);
 }

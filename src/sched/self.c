@@ -28,7 +28,7 @@ int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
-    int err = gort__go(m, attr, (void (*)(void))fn, &word, 1);
+    int err = gort__spawn(m, attr, (void (*)(void))fn, &word, 1);
     gort__leave(m);
     return err;
 }
@@ -41,7 +41,7 @@ int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintpt
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
     uintptr_t args[6] = {a0, a1, a2, a3, a4, a5};
-    int err = gort__go(m, NULL, fn, args, nargs);
+    int err = gort__spawn(m, NULL, fn, args, nargs);
     gort__leave(m);
     return err;
 }
@@ -56,15 +56,15 @@ int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
     if (!m)
         return -ESRCH;
     size_t size = len ? len : 1;
-    void *copy = gort__block_get(size);
+    void *copy = gort__argmem_get(size);
     int err = -ENOMEM;
     if (copy) {
         if (len)
             memcpy(copy, arg, len);
         uintptr_t args[2] = {(uintptr_t)copy, size};
-        err = gort__go_owning(m, (void (*)(void))fn, args);
+        err = gort__spawn_owning(m, (void (*)(void))fn, args);
         if (err)
-            gort__block_put(copy, size);
+            gort__argmem_put(copy, size);
     }
     gort__leave(m);
     return err;
@@ -86,7 +86,7 @@ uint64_t gort_id(void)
 const char *gort_name(void)
 {
     struct gort__g *g = self();
-    return g ? gort__g_name(g) : "";
+    return g ? gort__extra_name(g) : "";
 }
 
 void gort_set_name(const char *name)
@@ -94,7 +94,7 @@ void gort_set_name(const char *name)
     struct gort__m *m = self() ? gort__enter() : NULL;
     if (!m)
         return;
-    gort__g_set_name(m->g, name); /* without memory for one it keeps the name that it has */
+    gort__extra_set_name(m->g, name); /* without memory for one it keeps the name that it has */
     gort__leave(m);
 }
 
@@ -122,7 +122,7 @@ void gort_lock_thread(void)
     gort__store(&g->lock_depth, g->lock_depth + 1, RELAXED); /* a dump looks at it */
     if (g->lock_depth == 1) {
         gort__g_flag_on(g, GORT_G_BOUND);
-        m->locked_g = g;
+        m->bound_g = g;
     }
     gort__leave(m);
 }
@@ -139,7 +139,7 @@ void gort_unlock_thread(void)
         gort__store(&g->lock_depth, g->lock_depth - 1, RELAXED);
         if (g->lock_depth == 0) {
             gort__g_flag_off(g, GORT_G_BOUND);
-            m->locked_g = NULL;
+            m->bound_g = NULL;
         }
     }
     gort__leave(m);

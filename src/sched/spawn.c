@@ -21,7 +21,7 @@
 #include "sched/scope.h"
 #include "sched/verbs.h"
 
-_Static_assert(GORT_G_BATCH % GORT_G_AHEAD == 0, "p->freed goes on from batch to batch");
+_Static_assert(GORT_G_BATCH % GORT_G_PREFETCH == 0, "p->freed goes on from batch to batch");
 
 #define SPARE_MAX 32 /* 2048 records, 384 KiB a P */
 
@@ -73,7 +73,7 @@ static struct gort__g *shared_batch(uint32_t *n)
         s->loose = last->link;
         last->link = NULL;
     }
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
     return g;
 }
 
@@ -85,7 +85,7 @@ void gort__g_collect(void)
         gort__g_cache_flush(p);
         gort__stack_cache_flush(&p->stacks);
     }
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 static struct gort__g *new_plain(void);
@@ -123,7 +123,7 @@ static GORT_NOINLINE struct gort__g *new_plain(void)
     struct gort__g *g = s->loose;
     if (g)
         s->loose = g->link;
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
     size_t got;
     return g ? g : carve(1, &got);
 }
@@ -136,7 +136,7 @@ struct gort__g *gort__g_new(struct gort__p *p)
     if (GORT_LIKELY(g != NULL)) {
         p->free = g->link;
         p->free_n--;
-        gort__g_ask_ahead(g); /* it may have ended on another P, or long ago */
+        gort__g_prefetch_ahead(g); /* it may have ended on another P, or long ago */
         return g;
     }
     if (p->spare) {
@@ -164,15 +164,15 @@ static GORT_NOINLINE void share(struct gort__p *p, uint32_t keep)
         p->spare = *batch_link(batch);
         gort__g_batch_put_locked(batch);
     }
-    gort__lock_drop(&gort__sched.free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&gort__sched.free_lock, GORT_RANK_GFREE);
 }
 
 void gort__g_free(struct gort__p *p, struct gort__g *g)
 {
-    struct gort__g **ahead = &p->freed[p->free_n % GORT_G_AHEAD];
+    struct gort__g **ahead = &p->freed[p->free_n % GORT_G_PREFETCH];
     gort__g_set(g, GORT_G_IDLE);
     g->link = p->free;
-    g->ctx.sp = *ahead; /* for gort__g_ask_ahead */
+    g->ctx.sp = *ahead; /* for gort__g_prefetch_ahead */
     *ahead = p->free = g;
     if (GORT_LIKELY(++p->free_n < BATCH))
         return;
@@ -197,7 +197,7 @@ void gort__g_cache_flush(struct gort__p *p)
         s->loose = g;
     }
     p->free_n = 0;
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
 }
 
 uint64_t gort__g_count(void)
@@ -207,11 +207,11 @@ uint64_t gort__g_count(void)
     uint64_t ended = 0, started = 0;
     /* Ends first: a goroutine that ends after its P was looked at was started before the second look. */
     for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL;
-         i++)                                         /* pairs with proc.c */
-        ended += gort__load(&p->exited, ACQUIRE);     /* pairs with exit.c */
+         i++)                                         /* pairs with p.c */
+        ended += gort__load(&p->exited, ACQUIRE);     /* pairs with gmain.c */
     started = gort__load(&s->plain_spawned, ACQUIRE); /* pairs with publish_plain */
     for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&s->ps[i], ACQUIRE)) != NULL;
-         i++)                                        /* pairs with proc.c */
+         i++)                                        /* pairs with p.c */
         started += gort__load(&p->spawned, ACQUIRE); /* pairs with publish */
     return started - ended;
 }
@@ -231,7 +231,7 @@ static GORT_NOINLINE int apply(const gort_attr *attr, struct gort__g *g)
         reserved |= attr->reserved[i];
     if (!log2 || reserved)
         return -EINVAL;
-    if (attr->name && !gort__g_set_name(g, attr->name))
+    if (attr->name && !gort__extra_set_name(g, attr->name))
         return -ENOMEM;
     if (attr->stack_size && log2 != gort__stack_class(0)) {
         struct gort__stack *s = gort__stack_get(NULL, log2);
@@ -251,18 +251,18 @@ static GORT_NOINLINE void publish_plain(struct gort__m *m, struct gort__g *g)
     gort__store(&s->plain_spawned, s->plain_spawned + 1, RELAXED);
     if (!m->nested)
         gort__queue_put_locked(g);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (m->nested) /* the function of a timer */
         gort__queue_put_woken((struct gort__glist){g, g, 1});
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }
 
 /* The context in use, with a reference that lasts until g ends. False: no memory. */
 static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
 {
     struct gort__scope *scope = from->scope;
-    struct gort__extra *extra = gort__g_extra(g);
+    struct gort__extra *extra = gort__extra_get(g);
     if (!extra)
         return false;
     gort__ref_take(&scope->ref);
@@ -313,10 +313,10 @@ static inline void publish(struct gort__m *m, struct gort__g *g)
         return;
     }
     count_in(p, g);
-    gort__p_put_next(p, g);
+    gort__local_put_next(p, g);
 }
 
-int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs)
+int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs)
 {
     struct gort__g *g = prepare(m, fn, args, nargs);
     if (GORT_UNLIKELY(!g))
@@ -324,7 +324,7 @@ int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const u
     if (GORT_UNLIKELY(attr != NULL)) {
         int err = apply(attr, g);
         if (err) {
-            gort__g_cleanup(g);
+            gort__gmain_cleanup(g);
             gort__g_discard(m->p, g);
             return err;
         }
@@ -333,8 +333,8 @@ int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const u
     return 0;
 }
 
-int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
-                     void (*done)(void *), void *done_arg)
+int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
+                        void (*done)(void *), void *done_arg)
 {
     struct gort__g *g = prepare(m, fn, args, nargs);
     if (!g)
@@ -346,7 +346,7 @@ int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args,
     return 0;
 }
 
-int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2])
+int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2])
 {
     struct gort__g *g = prepare(m, fn, args, 2);
     if (!g)
@@ -356,7 +356,8 @@ int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]
     return 0;
 }
 
-struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t arg, enum gort__reason reason)
+struct gort__g *gort__spawn_parked(struct gort__m *m, void (*fn)(void), uintptr_t arg,
+                                   enum gort__reason reason)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__g *g = prepare(m, fn, &arg, 1);
@@ -371,7 +372,7 @@ struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t ar
     g->id = gort__add(&s->ids, 1, RELAXED);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->plain_spawned, s->plain_spawned + 1, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return g;
 }
 
@@ -387,5 +388,5 @@ void gort__g_discard(struct gort__p *p, struct gort__g *g)
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
     g->link = s->loose;
     s->loose = g;
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
 }

@@ -22,22 +22,22 @@ static const uint16_t edges[GORT_G_STATES] = {
     [GORT_G_DEAD] = TO(IDLE),
 };
 
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
+void gort__state_check_edge(const struct gort__g *g, enum gort__gstate to)
 {
     uint8_t from = gort__load(&g->state, RELAXED);
     if (from >= GORT_G_STATES || !(edges[from] & (1u << to)))
         gort__throw("goroutine %lu goes from %s to %s", (unsigned long)g->id,
-                    gort__g_state_name((enum gort__gstate)from), gort__g_state_name(to));
+                    gort__state_name((enum gort__gstate)from), gort__state_name(to));
 }
 
-const char *gort__g_state_name(enum gort__gstate s)
+const char *gort__state_name(enum gort__gstate s)
 {
     static const char *const names[GORT_G_STATES] = {"idle",     "runnable", "running",   "syscall",
                                                      "detached", "waiting",  "preempted", "dead"};
     return (unsigned)s < GORT_G_STATES ? names[s] : "?";
 }
 
-const char *gort__g_reason_name(enum gort__reason r)
+const char *gort__state_reason_name(enum gort__reason r)
 {
     static const char *const names[GORT_WAIT_REASONS] = {
         "",          "chan receive", "chan send",     "select",    "select (no cases)",

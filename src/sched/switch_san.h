@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * switch_san.h - announcing stack switches to ASan and TSan, for schedule.c and exit.c.
+ * switch_san.h - announcing stack switches to ASan and TSan, for schedule.c and gmain.c.
  *
  * Why here and not in mem/sanitize.h: it needs G and M. TSan wants its call in the very function
  * that switches, so these are macros or always-inlined.
@@ -58,7 +58,7 @@ GORT_SAN_INLINE void gort__san_forget(struct gort__g *g)
 }
 
 /* The same for one whose thread has left it. */
-GORT_SAN_INLINE void gort__san_estate(void *fiber)
+GORT_SAN_INLINE void gort__san_zombie(void *fiber)
 {
 #if GORT_TSAN
     if (fiber)

@@ -8,8 +8,8 @@
  *       blocks without a word go unnoticed;
  *     40 us after it has taken a P from such a call, doubled up to 2 ms: others may be about to make such calls;
  *     10 ms after the last goroutine that waited is gone while Ps are busy, then after 20, 40, ... 1,280: there is nothing to look
- *       for, and whoever queues a goroutine, or sets a timer, brings the next look nearer (rest.c).
- * While all Ps are idle it does not look at all: rest.c. A look costs 1 us, its wake-up 5 to 10 and two context switches.
+ *       for, and whoever queues a goroutine, or sets a timer, brings the next look nearer (sysmon_sleep.c).
+ * While all Ps are idle it does not look at all: sysmon_sleep.c. A look costs 1 us, its wake-up 5 to 10 and two context switches.
  *
  * At each look, of a P whose thread runs a goroutine while others wait:
  *     in an announced blocking call since the last look,
@@ -33,21 +33,21 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define US          INT64_C(1000)
-#define MS          INT64_C(1000000)
-#define LOOK_FIRST  (40 * US) /* after a P was taken; an M that is woken runs after some 30 */
-#define LOOK_BRISK  (4 * MS)  /* 2 % of a busy echo server are the price of 1 ms */
-#define CALM        (1 * MS) /* so long after the last P was taken the next one may still be taken at first sight */
-#define SLICE_WOKEN (1 * MS)   /* a woken goroutine that computes for longer is an ordinary one */
-#define NEXT_LATE   (2 * MS)   /* so long may one wait to run next on a P whose goroutine computes */
-#define OVERDUE     (4 * MS)   /* a timer, while a P is idle */
-#define SLACK_MOST  (4 * MS)   /* of timers and fds, when all Ps are busy and see to them */
-#define SLACK_LEAST (100 * US) /* the first step to that */
-#define ASK_AGAIN   (10 * MS)
-#define BLIND       (10 * MS)  /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
-#define CALL_CPU    (200 * US) /* in one announced call: it computes there */
-#define BRISK       8          /* switches of a P between two looks */
-#define HOG_PROVEN  (10 * MS)  /* so much CPU time without a sleep makes a hog */
+#define US            INT64_C(1000)
+#define MS            INT64_C(1000000)
+#define LOOK_FIRST    (40 * US) /* after a P was taken; an M that is woken runs after some 30 */
+#define LOOK_CHURNING (4 * MS)  /* 2 % of a busy echo server are the price of 1 ms */
+#define CALM          (1 * MS) /* so long after the last P was taken the next one may still be taken at first sight */
+#define SLICE_WOKEN   (1 * MS)   /* a woken goroutine that computes for longer is an ordinary one */
+#define NEXT_LATE     (2 * MS)   /* so long may one wait to run next on a P whose goroutine computes */
+#define OVERDUE       (4 * MS)   /* a timer, while a P is idle */
+#define SLACK_MOST    (4 * MS)   /* of timers and fds, when all Ps are busy and see to them */
+#define SLACK_LEAST   (100 * US) /* the first step to that */
+#define ASK_AGAIN     (10 * MS)
+#define BLIND         (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
+#define CALL_CPU      (200 * US) /* in one announced call: it computes there */
+#define CHURN_MIN     8          /* switches of a P between two looks */
+#define HOG_PROVEN    (10 * MS)  /* so much CPU time without a sleep makes a hog */
 #define TIMER_LATE                                                                                           \
     (5 * MS) /* of its own CPU time: a CPU timer goes off at the kernel's tick, every 4 ms at HZ 250 */
 #define MASKED_CPU                                                                                           \
@@ -66,7 +66,7 @@ static struct {
     bool soon;        /* this look has seen something that one in LOOK_FIRST will tell */
     uint32_t calm;    /* so many long sleeps in a row that nothing has cut short */
     int64_t end;      /* when the first time slice ends for which others wait */
-    bool brisk;       /* every P at work has changed goroutines many times since the last look */
+    bool churning;    /* every P at work has changed goroutines many times since the last look */
     int64_t slack;    /* of timers: grows while the Ps are always faster */
     int64_t deaf;     /* the same for fds, */
     int64_t deaf_to;  /* until when it does not listen */
@@ -84,12 +84,12 @@ struct waiting {
 static struct waiting who_waits(void)
 {
     struct gort__sched *s = &gort__sched;
-    struct waiting w = {gort__load(&s->woken_n, RELAXED), gort__load(&s->held_n, RELAXED) ||
+    struct waiting w = {gort__load(&s->woken_n, RELAXED), gort__load(&s->preempted_n, RELAXED) ||
                                                               gort__load(&s->line_n, RELAXED) ||
                                                               gort__load(&s->queued, RELAXED)};
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
-        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
         w.woken += gort__runq_length(&p->events);
         w.others |= !gort__runq_seems_empty(&p->runq);
     }
@@ -98,11 +98,11 @@ static struct waiting who_waits(void)
 
 /* --- one P ------------------------------------------------------------------------------------ */
 
-bool gort__sysmon_asleep(struct gort__still *s, int tid, int64_t now, bool since_last)
+bool gort__sysmon_asleep(struct gort__cpu_stall *s, int tid, int64_t now, bool since_last)
 {
     int64_t cpu = gort__os_thread_cpu(tid);
     if (cpu < 0 || cpu != s->cpu) {
-        *s = (struct gort__still){cpu, now};
+        *s = (struct gort__cpu_stall){cpu, now};
         if (since_last)
             return false;
     }
@@ -120,13 +120,13 @@ static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
     int64_t used = cpu - w->cpu, ns = now - w->looked;
     w->cpu = cpu;
     w->looked = now;
-    if (cpu < 0 || (used && gort__lap_awake(ns, used)))
+    if (cpu < 0 || (used && gort__cputime_awake(ns, used)))
         return false;
     if (used)
-        w->still.since = now;
+        w->stall.since = now;
     enum gort__os_task state = gort__os_thread_state(tid);
     if (state == GORT__OS_TASK_UNKNOWN)
-        return now - w->still.since >= BLIND;
+        return now - w->stall.since >= BLIND;
     if (state == GORT__OS_TASK_RUNS)
         return false;
     mon.soon = true;
@@ -173,7 +173,7 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cp
     int tid = gort__load(&m->tid, RELAXED);
     uint32_t block = mark_call(m);
     if (block & GORT_BLOCK_SEEN) {
-        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__p_take_away(p, m, true);
+        bool sleeps, taken = worth_taking(w, tid, &sleeps) && gort__handoff_retake(p, m, true);
         if (taken && sleeps) /* before the call is over: others may be about to make such calls */
             gort__store(&p->long_blocks, GORT_LONG_BLOCKS, RELAXED);
         return taken;
@@ -183,19 +183,19 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cp
         note_call(w, tid);
         return false;
     }
-    if (!blocked(w, tid, now, cpu) || !gort__p_take_away(p, m, false))
+    if (!blocked(w, tid, now, cpu) || !gort__handoff_retake(p, m, false))
         return false;
     mon.taken_at = now;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__store(&gort__sched.hurry, gort__sched.held.n,
+    gort__store(&gort__sched.boost_n, gort__sched.preempted.n,
                 RELAXED); /* perhaps it waits for a lock of one of those */
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return true;
 }
 
 /*
- * The thread has done nothing but compute since it was first seen in this slice, and in former ones (lap.c), and it has a CPU
+ * The thread has done nothing but compute since it was first seen in this slice, and in former ones (cputime.c), and it has a CPU
  * in this very moment. It may be about to make a call that a signal would cut short: nobody can know; but the longer it has
  * only computed the less likely is it that it makes such a call in the moment between this look at its clock and the signal.
  */
@@ -204,8 +204,8 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
     struct gort__watch *w = &p->watch;
     int tid = gort__load(&m->tid, RELAXED);
     int64_t from = gort__os_now(), before = gort__os_thread_cpu(tid);
-    int64_t computed = gort__lap_pure(m, p, from, before);
-    if (computed < HOG_PROVEN && gort__lap_awake(from - w->from, before - w->from_cpu))
+    int64_t computed = gort__cputime_burst(m, p, from, before);
+    if (computed < HOG_PROVEN && gort__cputime_awake(from - w->from, before - w->from_cpu))
         computed = before - w->from_cpu;
     if (before < 0 || computed < HOG_PROVEN)
         return false;
@@ -234,7 +234,7 @@ static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
         return false;
     gort__store(&m->masked, true, RELAXED); /* before its P is gone: it looks when it wants one back */
     mon.soon = true;
-    if (!gort__p_take_away(p, m, false)) {
+    if (!gort__handoff_retake(p, m, false)) {
         gort__store(&m->masked, false, RELAXED);
         return false;
     }
@@ -252,13 +252,13 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
 {
     struct gort__watch *w = &p->watch;
     bool more = why == GORT_WHY_WOKEN && w->why != GORT_WHY_WOKEN;
-    if (w->asked && !more && now - w->asked < (w->hurried ? ASK_AGAIN : GORT_LOOK))
+    if (w->asked && !more && now - w->asked < (w->by_tgkill ? ASK_AGAIN : GORT_LOOK))
         return false;
     if (w->asked && take_from_masked(p, m, now))
         return true;
     if (w->asked)
         gort__preempt_again(); /* it did not come: the program may have installed a handler of its own */
-    w->hurried = why == GORT_WHY_WOKEN && !chain && pure_hog(p, m);
+    w->by_tgkill = why == GORT_WHY_WOKEN && !chain && pure_hog(p, m);
     if (!w->asked)
         w->asked_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->asked = now;
@@ -266,9 +266,9 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
     gort__store(&m->turn_asked, now > w->since ? now - w->since : 1, RELAXED);
     gort__store(&m->preempt_why, why, RELAXED);
     gort__store(&m->preempt_slice, w->slice, RELAXED);
-    gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__attend */
+    gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__entry_attend */
     if (!chain)
-        gort__preempt_ask(m, w->hurried);
+        gort__preempt_ask(m, w->by_tgkill);
     return true;
 }
 
@@ -279,12 +279,12 @@ static void begin_watch(struct gort__p *p, struct gort__m *m, uint32_t slice, ui
         .m = m, .slice = slice, .switches = switches, .since = now, .looked = now, .from = now};
     if (!m)
         return;
-    if (gort__load(&m->turn_p, ACQUIRE) == p && /* pairs with owner.c:resume */
+    if (gort__load(&m->turn_p, ACQUIRE) == p && /* pairs with handoff.c:resume */
         gort__load(&m->turn_slice, RELAXED) == slice)
-        w->since = gort__load(&m->lap_at, RELAXED) - gort__load(&m->turn_used, RELAXED);
+        w->since = gort__load(&m->burst_at, RELAXED) - gort__load(&m->turn_used, RELAXED);
     w->cpu = w->from_cpu = w->stood_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->stood = now;
-    w->still = (struct gort__still){0, now};
+    w->stall = (struct gort__cpu_stall){0, now};
 }
 
 /* One that has run before is to run next there. Records are type-stable: an old answer does no harm. */
@@ -298,12 +298,12 @@ static GORT_NO_TSAN bool next_has_run(const struct gort__p *p)
 static void look_at(struct gort__p *p, int64_t now, struct waiting waiting, bool *moved)
 {
     struct gort__watch *w = &p->watch;
-    struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, owner.c, proc.c */
+    struct gort__m *m = gort__load(&p->m, ACQUIRE); /* pairs with m.c, handoff.c, p.c */
     uint32_t slice = gort__load(&p->slice, RELAXED);
     uint64_t switches = gort__load(&p->switches, RELAXED), done = switches - w->switches;
     bool anybody = waiting.woken || waiting.others, first = !m || m != w->m || slice != w->slice;
     *moved |= m || first;
-    mon.brisk &= !m || done >= BRISK;
+    mon.churning &= !m || done >= CHURN_MIN;
     if (first) {
         begin_watch(p, m, slice, switches, now);
         if (m && mark_call(m)) {
@@ -367,11 +367,11 @@ static void make_room(int64_t now)
     uint32_t woken = gort__load(&s->woken_n, RELAXED);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < n; i++) {
-            struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+            struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
             struct gort__watch *w = &p->watch;
             struct gort__m *m = w->m;
             bool own = !gort__runq_empty(&p->events);
-            if ((!own && !woken) || !m || gort__load(&p->m, ACQUIRE) != m || /* pairs with owner.c */
+            if ((!own && !woken) || !m || gort__load(&p->m, ACQUIRE) != m || /* pairs with handoff.c */
                 gort__load(&p->slice, RELAXED) != w->slice || gort__load(&m->g, RELAXED) == &m->g0 ||
                 !gort__turn_may_stop(p))
                 continue;
@@ -390,9 +390,9 @@ static void make_room(int64_t now)
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* How long it waits until it does again what a P has done before it came, or has not: between nothing and SLACK_MOST. */
-static void adapt(int64_t *slack, bool in_vain)
+static void adapt(int64_t *slack, bool spurious)
 {
-    if (in_vain)
+    if (spurious)
         *slack = *slack < SLACK_LEAST ? SLACK_LEAST : *slack < SLACK_MOST / 2 ? 2 * *slack : SLACK_MOST;
     else
         *slack /= 4;
@@ -438,57 +438,57 @@ static void look_around(void)
     struct waiting waiting = idle_p || world ? (struct waiting){0} : who_waits();
     int n = gort__load(&s->procs, RELAXED);
     mon.soon = false;
-    mon.brisk = true;
+    mon.churning = true;
     mon.end = INT64_MAX;
     for (int i = 0; i < n; i++) {
-        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with proc.c */
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
         look_at(p, now, waiting, &moved);
-        gort__later_watch(p);
+        gort__wake_defer_watch(p);
     }
     if (waiting.woken && !s->conf.preempt_off)
         make_room(now);
     if (moved)
-        gort__shrink_stir();
-    bool anybody = waiting.woken || waiting.others, watched = gort__load(&s->later_used, RELAXED);
+        gort__scavenge_stack_stir();
+    bool anybody = waiting.woken || waiting.others, watched = gort__load(&s->defer_used, RELAXED);
     if (watched)
-        gort__store(&s->later_used, false, RELAXED);
-    gort__store(&s->later_watched, watched, RELAXED);
-    bool is_long = !anybody && !mon.brisk && !mon.soon;
+        gort__store(&s->defer_used, false, RELAXED);
+    gort__store(&s->defer_watched, watched, RELAXED);
+    bool is_long = !anybody && !mon.churning && !mon.soon;
     if (!is_long || watched)
         mon.calm = 0;
-    int64_t most = mon.brisk || watched ? LOOK_BRISK : anybody ? GORT_LOOK : GORT_LOOK_LONG << mon.calm;
+    int64_t most = mon.churning || watched ? LOOK_CHURNING : anybody ? GORT_LOOK : GORT_LOOK_LONG << mon.calm;
     bool fast = mon.soon || now - mon.taken_at < CALM;
     mon.tick = !fast ? most : mon.soon ? LOOK_FIRST : 2 * alarm;
     mon.tick = mon.tick < LOOK_FIRST ? LOOK_FIRST : mon.tick < most ? mon.tick : most;
-    if (waiting.woken && !mon.brisk && mon.tick > GORT_LOOK)
+    if (waiting.woken && !mon.churning && mon.tick > GORT_LOOK)
         mon.tick = GORT_LOOK;
     int64_t until = now + mon.tick < mon.end ? now + mon.tick : mon.end, next = gort__timer_next(),
             grace = idle_p ? OVERDUE : mon.slack;
     if (next < until - grace &&
-        !(idle_p && next > now && gort__duty_guards(next))) /* else each sleep of a millisecond wakes it */
+        !(idle_p && next > now && gort__poller_covers(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
-    bool rests = gort__rest_if_idle(now), listen = !idle_p && gort__poll_pending();
+    bool rests = gort__sysmon_sleep_if_idle(now), listen = !idle_p && gort__poll_pending();
     if (listen && now < mon.deaf_to) { /* for no longer than that: it needs nobody who cuts it short */
         listen = is_long = false;
         until = until < mon.deaf_to ? until : mon.deaf_to;
     }
-    if (!rests) /* long, else each announced call would make it hurry */
-        gort__rest_until(until, is_long, listen, grace);
-    bool hurry = gort__rest_sleep();
+    if (!rests) /* long, else each announced call would wake it at once */
+        gort__sysmon_sleep_until(until, is_long, listen, grace);
+    bool urgent = gort__sysmon_sleep();
     mon.listened = listen && !rests;
     int64_t woke = gort__os_now();
     if (mon.listened && woke >= until - 50 * US) /* it was the alarm */
         mon.listened = false;
     if (!idle_p && next <= until && next <= woke && gort__timer_next() > woke)
         adapt(&mon.slack, true); /* a P has fired it */
-    /* Without membarrier one that is queued in the moment before a long sleep may go unseen (rest.c): no longer ones then. */
-    bool undisturbed = !hurry && !rests && is_long && until == now + most && woke >= until &&
+    /* Without membarrier one that is queued in the moment before a long sleep may go unseen (sysmon_sleep.c): no longer ones then. */
+    bool undisturbed = !urgent && !rests && is_long && until == now + most && woke >= until &&
                        !gort__load(&gort__os_light_is_full, RELAXED);
     mon.calm = !undisturbed ? 0 : mon.calm < CALM_MOST ? mon.calm + 1 : CALM_MOST;
-    if (hurry)
+    if (urgent)
         mon.tick = LOOK_FIRST;
     for (int i = 0; rests && i < n; i++)                /* what was seen before is long ago */
-        gort__load(&s->ps[i], ACQUIRE)->watch.m = NULL; /* pairs with proc.c */
+        gort__load(&s->ps[i], ACQUIRE)->watch.m = NULL; /* pairs with p.c */
 }
 
 static void loop(void *unused)
@@ -517,16 +517,16 @@ int gort__sysmon_start(void)
     if (!mon.m)
         return -ENOMEM;
     gort__store(&mon.m->inside, 1, RELAXED);
-    gort__rest_open();
+    gort__sysmon_sleep_open();
     int err = gort__os_thread_start(&mon.thread, loop, NULL, "gort-sysmon");
     if (err) {
-        gort__rest_close();
+        gort__sysmon_sleep_close();
         gort__m_destroy(mon.m);
         return err;
     }
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__sched.sysmon_on = true;
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return 0;
 }
 
@@ -535,7 +535,7 @@ void gort__sysmon_quiet(void)
     if (!gort__sched.sysmon_on || gort__load(&mon.quit, RELAXED))
         return;
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
-    gort__rest_quit();
+    gort__sysmon_sleep_quit();
     while (!gort__load(&mon.over, ACQUIRE)) /* pairs with the loop */
         gort__os_futex_wait(&mon.over, 0, INT64_MAX);
 }
@@ -546,10 +546,10 @@ void gort__sysmon_stop(void)
         return;
     gort__sysmon_quiet();
     gort__os_thread_join(mon.thread);
-    gort__rest_close();
-    gort__store(&gort__sched.later_watched, false, RELAXED);
+    gort__sysmon_sleep_close();
+    gort__store(&gort__sched.defer_watched, false, RELAXED);
     gort__m_destroy(mon.m);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__sched.sysmon_on = false;
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }

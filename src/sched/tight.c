@@ -16,7 +16,7 @@
  * to keep it for good, which deadlocks such programs, and to give it away while others use it, which starves timers.
  *
  * Who lets the line go on: an M that finds nothing else (find.c), the fair pick (schedule.c), an M that would become the
- * second idle one (m.c:gort__m_stop), and, if the last M is to be used after all, the keeper, which wakes somebody every 10 ms while
+ * second idle one (m.c:gort__m_stop), and, if the last M is to be used after all, the supervisor, which wakes somebody every 10 ms while
  * anybody waits (sched.starved).
  * Invariants: (1) tight is true exactly if m_count >= max_threads or the kernel refused the last thread; (2) what is in the
  * line is runnable, in no other queue, and not bound to an M.
@@ -32,7 +32,7 @@ void gort__tight_update_locked(void)
     struct gort__sched *s = &gort__sched;
     bool tight = s->m_count >= s->conf.max_threads || s->refused;
     gort__store(&s->tight, tight, RELAXED);
-    gort__store(&s->careful, tight || s->held.n, RELAXED);
+    gort__store(&s->careful, tight || s->preempted.n, RELAXED);
 }
 
 void gort__tight_starve_locked(void)
@@ -41,7 +41,7 @@ void gort__tight_starve_locked(void)
     if (s->starved)
         return;
     s->starved = true;
-    gort__keeper_wake_locked();
+    gort__supervisor_wake_locked();
 }
 
 /* Whether at least one M has no P, but a goroutine that keeps it. */
@@ -55,7 +55,7 @@ void gort__tight_say_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     if (s->m_count < s->conf.max_threads || !some_taken_locked())
-        return; /* nobody waits for a thread; or the kernel is the limit, and the keeper says so */
+        return; /* nobody waits for a thread; or the kernel is the limit, and the supervisor says so */
     if (s->conf.threads_fatal)
         gort__fatal(
             "the program needs more than %d threads (gort_config.max_threads; GORT_DEBUG=threads=fatal)",
@@ -72,7 +72,7 @@ void gort__tight_say_locked(void)
 void gort__tight_say_hogs_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->said_hogs || s->held.n + (s->procs - s->idle_count) < (uint32_t)s->m_count)
+    if (s->said_hogs || s->preempted.n + (s->procs - s->idle_count) < (uint32_t)s->m_count)
         return;
     s->said_hogs = true;
     gort__warn(
@@ -143,7 +143,7 @@ struct gort__g *gort__tight_take(struct gort__p *p)
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__g *g = pop_locked();
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     p->let_through = g;
     return g;
 }
@@ -155,7 +155,7 @@ struct gort__g *gort__tight_turn(struct gort__p *p, struct gort__g *g)
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         put_locked(g);
         g = pop_locked();
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     p->let_through = NULL;
     if (g && (g->flags & GORT_G_BLOCKS))

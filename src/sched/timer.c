@@ -29,7 +29,7 @@
  * touched is worth more than any instruction.
  *
  * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes again, or is
- * set anew) must not be: its owner has a place for it (struct gort__timer_own), in a plain list at the heap of P 0. Reserving
+ * set anew) must not be: its owner has a place for it (struct gort__timer_reserve), in a plain list at the heap of P 0. Reserving
  * room in a heap instead was rejected: which P sets it next is not known, nor whether the run is still the same.
  * Such a place is free before the function is called, so that this can use it again, and not touched afterwards, because
  * the owner may be gone then; who waits for the function asks the heap whose it is.
@@ -51,14 +51,14 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define ROOM_MIN   256 /* a page of entries */
-#define SKEW       3   /* places before the first entry */
-#define DEAD_MOST  64  /* so many dead entries are left alone */
-#define CROWD      256 /* pending on one P */
-#define BATCH      128 /* goroutines that are readied at a time */
-#define NODES_MOST 64  /* taken from the slab at a time */
-#define FIRE_MOST  512 /* fired at a time by who has work then */
-#define BIG_PAGE   ((size_t)2 << 20)
+#define ROOM_MIN      256 /* a page of entries */
+#define SKEW          3   /* places before the first entry */
+#define DEAD_MOST     64  /* so many dead entries are left alone */
+#define COALESCE_MANY 256 /* pending on one P */
+#define BATCH         128 /* goroutines that are readied at a time */
+#define NODES_MOST    64  /* taken from the slab at a time */
+#define FIRE_MOST     512 /* fired at a time by who has work then */
+#define BIG_PAGE      ((size_t)2 << 20)
 
 enum { FREE, PENDING, FIRING, DEAD };
 
@@ -85,17 +85,17 @@ static GORT_ALWAYS_INLINE void lock(struct gort__heap *h)
 
 static GORT_ALWAYS_INLINE void unlock(struct gort__heap *h)
 {
-    gort__lock_drop(&h->lock, GORT_RANK_TIMER);
+    gort__lock_release(&h->lock, GORT_RANK_TIMER);
 }
 
 static int made(void)
 {
-    return gort__load(&gort__sched.p_made, ACQUIRE); /* pairs with proc.c:make */
+    return gort__load(&gort__sched.p_made, ACQUIRE); /* pairs with p.c:make */
 }
 
 static struct gort__heap *heap_of(int i)
 {
-    return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with proc.c:make */
+    return &gort__load(&gort__sched.ps[i], ACQUIRE)->timers; /* pairs with p.c:make */
 }
 
 /* What an entry stands for: a goroutine that sleeps, or a node. */
@@ -238,27 +238,27 @@ static void pop(struct gort__heap *h)
 
 /* --- places of their own; all with the lock of P 0's heap held --------------------------------- */
 
-static void late_put(struct gort__heap *h, struct gort__timer_own *own)
+static void oom_put(struct gort__heap *h, struct gort__timer_reserve *reserve)
 {
-    if (!h->late || own->when < h->late_first)
-        h->late_first = own->when;
-    own->next = h->late;
-    own->link = &h->late;
-    if (own->next)
-        own->next->link = &own->next;
-    h->late = own;
+    if (!h->oom_list || reserve->when < h->oom_first)
+        h->oom_first = reserve->when;
+    reserve->next = h->oom_list;
+    reserve->link = &h->oom_list;
+    if (reserve->next)
+        reserve->next->link = &reserve->next;
+    h->oom_list = reserve;
 }
 
-static void late_remove(struct gort__heap *h, struct gort__timer_own *own)
+static void oom_remove(struct gort__heap *h, struct gort__timer_reserve *reserve)
 {
-    *own->link = own->next;
-    if (own->next)
-        own->next->link = own->link;
-    own->link = NULL;
-    h->late_first = INT64_MAX;
-    for (const struct gort__timer_own *o = h->late; o; o = o->next)
-        if (o->when < h->late_first)
-            h->late_first = o->when;
+    *reserve->link = reserve->next;
+    if (reserve->next)
+        reserve->next->link = reserve->link;
+    reserve->link = NULL;
+    h->oom_first = INT64_MAX;
+    for (const struct gort__timer_reserve *o = h->oom_list; o; o = o->next)
+        if (o->when < h->oom_first)
+            h->oom_first = o->when;
 }
 
 /* Makes the first entry one that counts, and tells everybody when it is due. */
@@ -278,9 +278,9 @@ static void settle(struct gort__heap *h)
         sift_down(h, 0, (struct gort__timer_entry){when, e.what});
     }
     int64_t first = h->n ? h->entry[0].when : INT64_MAX;
-    if (GORT_UNLIKELY(h->late) && h->late_first < first)
-        first = h->late_first;
-    gort__store(&h->first, first, RELEASE); /* pairs with the second look of duty.c */
+    if (GORT_UNLIKELY(h->oom_list) && h->oom_first < first)
+        first = h->oom_first;
+    gort__store(&h->first, first, RELEASE); /* pairs with the second look of poller.c */
 }
 
 /* Drops all dead entries, puts the others right, and rebuilds. */
@@ -352,7 +352,7 @@ static inline struct gort__heap *lock_place(struct gort__m *m, struct gort__time
 {
     struct gort__p *p = m->p ? m->p
                              : gort__load(&gort__sched.ps[0],
-                                          ACQUIRE); /* pairs with proc.c; never goes out of use */
+                                          ACQUIRE); /* pairs with p.c; never goes out of use */
     struct gort__heap *h = &p->timers;
     lock(h);
     if (GORT_LIKELY(place(h, node)))
@@ -367,10 +367,10 @@ static GORT_ALWAYS_INLINE void announce(struct gort__m *m, struct gort__heap *h,
     gort__store(&h->live, h->live + 1, RELEASE); /* pairs with gort__timer_count */
     bool first = when < gort__load(&h->first, RELAXED);
     if (first)
-        gort__store(&h->first, when, RELEASE); /* pairs with the second look of duty.c */
+        gort__store(&h->first, when, RELEASE); /* pairs with the second look of poller.c */
     unlock(h);
     if (first)
-        gort__duty_notice(m, when);
+        gort__poller_notice(m, when);
 }
 
 static GORT_ALWAYS_INLINE int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *),
@@ -382,7 +382,7 @@ static GORT_ALWAYS_INLINE int set(struct gort__timer *t, int64_t when, const int
     if (GORT_UNLIKELY(!h))
         return -ENOMEM;
     if (when < 1)
-        when = 1; /* 0 stands for nobody in duty.c */
+        when = 1; /* 0 stands for nobody in poller.c */
     node->at = at;
     node->fn = fn;
     node->arg = arg;
@@ -409,17 +409,18 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
     return set(t, when, NULL, fn, arg);
 }
 
-void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, int64_t when, const int64_t *at,
-                          void (*fn)(void *), void *arg)
+void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_reserve *reserve, int64_t when,
+                          const int64_t *at, void (*fn)(void *), void *arg)
 {
     if (GORT_LIKELY(!set(t, when, at, fn, arg)))
         return;
     struct gort__heap *h = heap_of(0);
     lock(h);
-    *own = (struct gort__timer_own){.when = when < 1 ? 1 : when, .fn = fn, .arg = arg, .seq = own->seq + 1};
-    *t = (struct gort__timer){NULL, own, own->seq, gort__load(&gort__sched.run, RELAXED)};
-    late_put(h, own);
-    announce(gort__m_self(), h, own->when);
+    *reserve = (struct gort__timer_reserve){
+        .when = when < 1 ? 1 : when, .fn = fn, .arg = arg, .seq = reserve->seq + 1};
+    *t = (struct gort__timer){NULL, reserve, reserve->seq, gort__load(&gort__sched.run, RELAXED)};
+    oom_put(h, reserve);
+    announce(gort__m_self(), h, reserve->when);
 }
 
 /* A pending timer's node is not wanted any more. Called with the lock held. */
@@ -470,16 +471,16 @@ static GORT_ALWAYS_INLINE bool take_back(struct gort__timer *t, struct gort__tim
 }
 
 /* The same for one in its own place. */
-static GORT_COLD bool take_back_own(const struct gort__timer *t)
+static GORT_COLD bool take_back_reserve(const struct gort__timer *t)
 {
-    struct gort__timer_own *own = t->own;
+    struct gort__timer_reserve *reserve = t->reserve;
     struct gort__heap *h = heap_of(0);
     if (t->run != gort__load(&gort__sched.run, RELAXED))
         return false;
     lock(h);
-    bool pending = own->seq == t->seq && own->link;
+    bool pending = reserve->seq == t->seq && reserve->link;
     if (pending) {
-        late_remove(h, own);
+        oom_remove(h, reserve);
         gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
         settle(h);
     }
@@ -487,11 +488,11 @@ static GORT_COLD bool take_back_own(const struct gort__timer *t)
     return pending;
 }
 
-static GORT_COLD bool own_runs(const struct gort__timer *t)
+static GORT_COLD bool reserve_runs(const struct gort__timer *t)
 {
     struct gort__heap *h = heap_of(0);
     lock(h);
-    bool runs = h->late_busy == t->own && h->late_seq == t->seq;
+    bool runs = h->oom_busy == t->reserve && h->oom_seq == t->seq;
     unlock(h);
     return runs;
 }
@@ -499,14 +500,14 @@ static GORT_COLD bool own_runs(const struct gort__timer *t)
 bool gort__timer_cancel(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
-    if (GORT_LIKELY(!t->own))
+    if (GORT_LIKELY(!t->reserve))
         return take_back(t, &busy);
-    bool pending = take_back_own(t);
-    t->own = NULL;
+    bool pending = take_back_reserve(t);
+    t->reserve = NULL;
     return pending;
 }
 
-/* The caller is inside, but perhaps only with gort__hold, and too late to keep the run and its timers from ending: nobody
+/* The caller is inside, but perhaps only with gort__enter_light, and too late to keep the run and its timers from ending: nobody
  * fires them any more. */
 static bool run_is_over(const struct gort__m *m)
 {
@@ -519,7 +520,7 @@ void gort__timer_del(struct gort__timer *t)
 {
     struct gort__timer_node *busy;
     struct gort__m *m = gort__m_home(), *entered = NULL; /* also in an announced call */
-    if (!t->node && !t->own)
+    if (!t->node && !t->reserve)
         return;
     if (!m ||
         !gort__load(&m->inside, RELAXED)) { /* an object is freed: keeps the run from ending meanwhile */
@@ -529,10 +530,10 @@ void gort__timer_del(struct gort__timer *t)
     } else if (run_is_over(m)) {
         return;
     }
-    if (GORT_UNLIKELY(t->own) && !take_back_own(t))
-        while (own_runs(t))
+    if (GORT_UNLIKELY(t->reserve) && !take_back_reserve(t))
+        while (reserve_runs(t))
             gort__os_thread_yield();
-    t->own = NULL;
+    t->reserve = NULL;
     take_back(t, &busy);
     while (busy && gort__load(&busy->seq, ACQUIRE) == t->seq) /* pairs with node_put */
         gort__os_thread_yield();
@@ -543,7 +544,7 @@ void gort__timer_del(struct gort__timer *t)
 /* --- firing ------------------------------------------------------------------------------------ */
 
 /*
- * The first entry's time has come: out of the heap. Called with the lock held. In a crowd goroutines, their stacks and
+ * The first entry's time has come: out of the heap. Called with the lock held. while timers are coalesced goroutines, their stacks and
  * nodes have all left the caches since they were set, and waiting for that memory is most of what firing costs. So
  * what the next one needs is fetched meanwhile: it is one of the first's children, nearly always.
  */
@@ -602,20 +603,20 @@ static void call_locked(struct gort__heap *h, struct gort__m *m, void (*fn)(void
 
 /* Fires those in their own places that are due. Called with the lock held. One thread does it at a time; what comes due
  * meanwhile, it sees. */
-static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int64_t now)
+static GORT_COLD uint32_t fire_oom(struct gort__heap *h, struct gort__m *m, int64_t now)
 {
     uint32_t n = 0;
-    while (!h->late_busy && h->late && h->late_first <= now) {
-        struct gort__timer_own *own = h->late;
-        while (own->when > now)
-            own = own->next;
-        h->late_busy = own;
-        h->late_seq = own->seq;
-        late_remove(h, own);
+    while (!h->oom_busy && h->oom_list && h->oom_first <= now) {
+        struct gort__timer_reserve *reserve = h->oom_list;
+        while (reserve->when > now)
+            reserve = reserve->next;
+        h->oom_busy = reserve;
+        h->oom_seq = reserve->seq;
+        oom_remove(h, reserve);
         gort__store(&h->live, h->live - 1, RELEASE); /* pairs with gort__timer_count */
         settle(h);
-        call_locked(h, m, own->fn, own->arg);
-        h->late_busy = NULL;
+        call_locked(h, m, reserve->fn, reserve->arg);
+        h->oom_busy = NULL;
         n++;
     }
     return n;
@@ -623,13 +624,13 @@ static GORT_COLD uint32_t fire_late(struct gort__heap *h, struct gort__m *m, int
 
 /* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other; and the
  * few of a crowd are soon over. */
-static void ready(struct gort__m *m, struct gort__glist woken, bool crowd)
+static void ready(struct gort__m *m, struct gort__glist woken, bool coalesce)
 {
     struct gort__p *p = m->p;
     if (!woken.n)
         return;
-    if (p && ((woken.n == 1 && gort__p_empty(p)) || (crowd && gort__later(p, woken.n))))
-        gort__ready_events_quietly(m, woken);
+    if (p && ((woken.n == 1 && gort__local_empty(p)) || (coalesce && gort__wake_defer(p, woken.n))))
+        gort__ready_events_no_wake(m, woken);
     else
         gort__ready_events(m, woken);
 }
@@ -652,7 +653,7 @@ static bool claim(struct gort__g *g)
 static bool enough(const struct gort__m *m, uint32_t n)
 {
     return GORT_UNLIKELY(n >= FIRE_MOST) && m->p &&
-           (!gort__p_empty(m->p) || gort__load(&gort__sched.queued, RELAXED) ||
+           (!gort__local_empty(m->p) || gort__load(&gort__sched.queued, RELAXED) ||
             gort__load(&gort__sched.woken_n, RELAXED));
 }
 
@@ -691,19 +692,20 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
             lock(h);
         }
     }
-    if (GORT_UNLIKELY(h->late))
-        n += fire_late(h, m, now);
+    if (GORT_UNLIKELY(h->oom_list))
+        n += fire_oom(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
-    bool crowd = h->live >= CROWD && !called;
+    bool coalesce = h->live >= COALESCE_MANY && !called;
     unlock(h);
     add_slept(&woken, &slept);
-    ready(m, woken, crowd);
+    ready(m, woken, coalesce);
     gort__add(&fired, 1, RELEASE);     /* pairs with gort__timer_count; before firing goes down */
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
     gort__os_fence_light();            /* pairs with world.c:gort__world_stop */
     if (gort__m_wanted(m))
-        gort__attend(m); /* only now: nobody waits for a node that is firing, nor for a lock that fn takes */
+        gort__entry_attend(
+            m); /* only now: nobody waits for a node that is firing, nor for a lock that fn takes */
     return n;
 }
 
@@ -727,10 +729,10 @@ int64_t gort__timer_next(void)
     return next;
 }
 
-bool gort__timer_crowd(void)
+bool gort__timer_coalesces(void)
 {
     for (int i = 0; i < made(); i++)
-        if (gort__load(&heap_of(i)->live, RELAXED) >= CROWD)
+        if (gort__load(&heap_of(i)->live, RELAXED) >= COALESCE_MANY)
             return true;
     return false;
 }
@@ -740,8 +742,8 @@ void gort__timer_watch(void)
     if (!gort__timer_run(gort__m_self(), gort__os_now()))
         return;
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__deadlock_check_locked(); /* they may have been what others did not want to give up for */
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__supervisor_deadlock_locked(); /* they may have been what others did not want to give up for */
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 /*

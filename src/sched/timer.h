@@ -13,8 +13,8 @@ struct gort__timer_node;
 
 /* A place of its own for a timer that must not be refused; see timer.c. In the object that owns the timer, zero-valid, guarded
  * by the heap's lock. */
-struct gort__timer_own {
-    struct gort__timer_own *next, **link; /* link NULL: it is not in use */
+struct gort__timer_reserve {
+    struct gort__timer_reserve *next, **link; /* link NULL: it is not in use */
     int64_t when;
     void (*fn)(void *);
     void *arg;
@@ -25,7 +25,7 @@ struct gort__timer_own {
  * it that calls for one timer do not overlap. */
 struct gort__timer {
     struct gort__timer_node *node; /* NULL: never set, or taken back; or it is in its own place: */
-    struct gort__timer_own *own;
+    struct gort__timer_reserve *reserve;
     uint64_t seq; /* which use of the node, or the place, was this one's */
     uint64_t run; /* which run it was set in: nodes end with it */
 };
@@ -39,8 +39,8 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
 /* The same, and it is never refused: without memory it goes to its own place. at not NULL: for the time in *at, which the
  * owner may move to later (atomically) until the timer is taken back or fn runs. That is never missed, but fn may be
  * called for a time that has just been moved. */
-void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_own *own, int64_t when, const int64_t *at,
-                          void (*fn)(void *), void *arg);
+void gort__timer_set_sure(struct gort__timer *t, struct gort__timer_reserve *reserve, int64_t when,
+                          const int64_t *at, void (*fn)(void *), void *arg);
 /* Readies g, which is off its stack, when the time has come: nobody else does, and it cannot be taken back. 0 or -ENOMEM. */
 int gort__timer_ready_at(struct gort__m *m, int64_t when, struct gort__g *g);
 /* Takes it back. When it returns fn is not running and will not be called. Any thread; not from fn. */
@@ -51,7 +51,7 @@ bool gort__timer_cancel(struct gort__timer *t);
 /* Bytes of a struct gort_timer (time/timer.c) for the allocator, to which a P gives the one in its timer_cache back. */
 #define GORT_TIMER_BYTES 256
 
-/* --- for the search for work (find.c, duty.c) and sysmon ---------------------------------------- */
+/* --- for the search for work (find.c, poller.c) and sysmon ---------------------------------------- */
 
 struct gort__timer_entry {
     int64_t when;
@@ -66,11 +66,11 @@ struct gort__heap {
     uint32_t n, room, dead; /* entries; places for them; entries whose timer was taken back */
     int64_t first;          /* when the first is due, INT64_MAX: there is none; atomic, written under lock */
     struct gort__timer_entry *entry;
-    struct gort__timer_node *free;           /* unused nodes that belong to this heap */
-    struct gort__timer_own *late;            /* P 0: those in their own places, */
-    const struct gort__timer_own *late_busy; /* the one whose function runs now, */
-    uint64_t late_seq;                       /* and which use of its place that is */
-    int64_t late_first;                      /* when the first of them is due; valid while there is one */
+    struct gort__timer_node *free;              /* unused nodes that belong to this heap */
+    struct gort__timer_reserve *oom_list;       /* P 0: those in their own places, */
+    const struct gort__timer_reserve *oom_busy; /* the one whose function runs now, */
+    uint64_t oom_seq;                           /* and which use of its place that is */
+    int64_t oom_first;                          /* when the first of them is due; valid while there is one */
 };
 
 /* Fires what is due on any P. How many. Inside, not on a goroutine's stack. */
@@ -80,7 +80,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now);
 /* When the first of all timers is due; INT64_MAX: there is none. No lock: exact but for who sets one meanwhile. */
 int64_t gort__timer_next(void);
 /* So many are pending on some P that waking for each of them would cost too much. */
-bool gort__timer_crowd(void);
+bool gort__timer_coalesces(void);
 /* Fires whatever is due, for a thread without a P. */
 void gort__timer_watch(void);
 /* How many are pending or just fired. Exact when no goroutine runs. */

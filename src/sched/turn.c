@@ -7,8 +7,8 @@
  * takes a goroutine of the ring, or one that was preempted (held), in turns.
  *
  * What an event has woken (a timer, an fd, a plain thread) waits in a ring of its own, `events`, or in sched.woken if whoever
- * woke it has no P. It goes before the ring and before the held ones. If all Ps compute, sysmon asks one to stop; the
- * goroutine that was preempted for it is the first of the held ones, keeps what is left of its slice, and gets the P back
+ * woke it has no P. It goes before the ring and before the preempted ones. If all Ps compute, sysmon asks one to stop; the
+ * goroutine that was preempted for it is the first of the preempted ones, keeps what is left of its slice, and gets the P back
  * (OWES) as soon as the woken ones have parked. A woken goroutine that runs for more than 1 ms is preempted like any other.
  *
  * Woken goroutines do not starve the others: they take turns by equal time. A phase of theirs lasts for WOKEN_MOST at most
@@ -17,7 +17,7 @@
  *     others --pick, or preempted for them--> WOKEN --none left, or WOKEN_MOST is over--> others: the one that P OWES its
  *                                                                                   turn to, else as ever
  *
- * tests/model/events.c explores that none of them is lost, owner.c there that who is preempted for them goes on.
+ * tests/model/events.c explores that none of them is lost, handoff.c there that who is preempted for them goes on.
  * Threads: each by the M that holds the P, inside; gort__turn_may_stop by sysmon, a hint.
  */
 #include "sched/verbs.h"
@@ -67,14 +67,14 @@ void gort__turn_look(struct gort__p *p)
     if (now - p->ring_at < SLICE || gort__runq_seems_empty(&p->runq))
         return;
     p->ring_at = now;
-    gort__mode_on(p, GORT_MODE_OVER);
+    gort__p_mode_on(p, GORT_MODE_OVER);
 }
 
 /* Somebody waits for p who was not woken by an event. */
 static bool others_wait(const struct gort__p *p)
 {
     const struct gort__sched *s = &gort__sched;
-    return !gort__runq_seems_empty(&p->runq) || gort__load(&s->held_n, RELAXED) ||
+    return !gort__runq_seems_empty(&p->runq) || gort__load(&s->preempted_n, RELAXED) ||
            gort__load(&s->queued, RELAXED);
 }
 
@@ -100,7 +100,7 @@ struct gort__g *gort__turn_begin_woken(struct gort__p *p, struct gort__g *g)
 {
     p->woken_g = g;
     if (g && !(p->mode & GORT_MODE_WOKEN)) {
-        gort__mode_on(p, GORT_MODE_WOKEN);
+        gort__p_mode_on(p, GORT_MODE_WOKEN);
         gort__store(&p->woken_from, gort__arch_ticks(), RELAXED);
         gort__p_new_slice(p);
     }
@@ -111,7 +111,7 @@ static struct gort__g *take_woken(struct gort__p *p)
 {
     struct gort__g *g = gort__runq_get(&p->events);
     if (!g) {
-        gort__mode_off(p, GORT_MODE_EVENTS);
+        gort__p_mode_off(p, GORT_MODE_EVENTS);
         if (gort__load(&gort__sched.woken_n, RELAXED))
             g = gort__queue_take_woken(p);
     }
@@ -129,13 +129,13 @@ struct gort__g *gort__turn_last(struct gort__p *p)
     return p->mode & GORT_MODE_EVENTS ? take_woken(p) : NULL;
 }
 
-/* A phase that nobody else wanted to end may have been long; nobody is owed more than a contested one may take. */
+/* A phase that nobody else wanted to end may have been long; nobody is counted_no_p more than a contested one may take. */
 static void end_woken(struct gort__p *p)
 {
     uint64_t now = gort__arch_ticks(), took = now - p->woken_from;
     gort__store(&p->woken_took, took < WOKEN_MOST ? took : WOKEN_MOST, RELAXED);
     gort__store(&p->others_from, now, RELAXED);
-    gort__mode_off(p, GORT_MODE_WOKEN);
+    gort__p_mode_off(p, GORT_MODE_WOKEN);
 }
 
 void gort__turn_others(struct gort__p *p, const struct gort__g *g)
@@ -144,10 +144,10 @@ void gort__turn_others(struct gort__p *p, const struct gort__g *g)
         end_woken(p);
 }
 
-static struct gort__g *take_held(struct gort__p *p)
+static struct gort__g *take_preempted(struct gort__p *p)
 {
-    p->held_at = gort__arch_ticks();
-    return gort__held_take();
+    p->preempted_at = gort__arch_ticks();
+    return gort__preempted_take();
 }
 
 /* What was to run next has had its time with those before it: it waits in the ring. */
@@ -156,16 +156,16 @@ static void put_back_next(struct gort__p *p)
     struct gort__g *g = gort__runq_get_next(&p->runq);
     if (!g)
         return;
-    gort__p_put(p, g);
+    gort__local_put(p, g);
     gort__fence(SEQ_CST); /* pairs with idle.c: for a moment it was in no queue */
-    gort__wake_if_idle();
+    gort__idle_wake();
 }
 
 struct gort__g *gort__turn_pick(struct gort__p *p)
 {
     const struct gort__sched *s = &gort__sched;
     bool over = p->mode & GORT_MODE_OVER;
-    gort__mode_off(p, GORT_MODE_OVER);
+    gort__p_mode_off(p, GORT_MODE_OVER);
     if (over) {
         p->ring_at = gort__arch_ticks();
         put_back_next(p);
@@ -177,31 +177,31 @@ struct gort__g *gort__turn_pick(struct gort__p *p)
         end_woken(p);
     gort__p_new_slice(p);
     if (p->mode & GORT_MODE_OWES) {
-        gort__mode_off(p, GORT_MODE_OWES);
-        g = gort__held_take_first();
+        gort__p_mode_off(p, GORT_MODE_OWES);
+        g = gort__preempted_take_first();
         if (g) {
-            gort__rest_calm();
+            gort__sysmon_sleep_calm();
             return g;
         }
     }
-    if (over && gort__load(&s->held_n, RELAXED)) {
-        p->held_first = !p->held_first;
-        g = p->held_first ? take_held(p) : NULL;
+    if (over && gort__load(&s->preempted_n, RELAXED)) {
+        p->preempted_first = !p->preempted_first;
+        g = p->preempted_first ? take_preempted(p) : NULL;
     }
     if (!g)
         g = gort__runq_get(&p->runq);
     if (!g && over && gort__load(&s->queued, RELAXED))
         g = gort__queue_take(p, 1);
-    if (!g && over && gort__load(&s->held_n, RELAXED))
-        g = take_held(p);
+    if (!g && over && gort__load(&s->preempted_n, RELAXED))
+        g = take_preempted(p);
     return g ? g : gort__runq_get_next(&p->runq);
 }
 
-struct gort__g *gort__turn_held(struct gort__p *p)
+struct gort__g *gort__turn_preempted(struct gort__p *p)
 {
-    if (gort__arch_ticks() - p->held_at < SLICE)
+    if (gort__arch_ticks() - p->preempted_at < SLICE)
         return NULL;
-    p->held_first = false;
-    gort__mode_on(p, GORT_MODE_OVER);
+    p->preempted_first = false;
+    gort__p_mode_on(p, GORT_MODE_OVER);
     return gort__turn_pick(p);
 }

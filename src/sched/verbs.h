@@ -17,7 +17,7 @@
  * gone. Set by that room (atomically). */
 extern void (*gort__run_at_end)(void) GORT_HIDDEN;
 
-struct gort__m *gort__enter_plain(void);
+struct gort__m *gort__entry_plain(void);
 
 /* As gort__enter, but NULL when there is anything to see to: then the caller is to call that. */
 static inline struct gort__m *gort__enter_at_once(void)
@@ -38,12 +38,12 @@ static inline struct gort__m *gort__enter_at_once(void)
 static inline struct gort__m *gort__enter(void)
 {
     struct gort__m *m = gort__enter_at_once();
-    return GORT_LIKELY(m != NULL) ? m : gort__enter_plain();
+    return GORT_LIKELY(m != NULL) ? m : gort__entry_plain();
 }
 
-void gort__leave_slow(struct gort__m *m);
+void gort__entry_leave_slow(struct gort__m *m);
 
-/* True: gort__leave_slow must follow. */
+/* True: gort__entry_leave_slow must follow. */
 static inline bool gort__leave_looks(struct gort__m *m)
 {
     gort__store(&m->inside, 0, RELEASE); /* pairs with world.c:gort__world_stop */
@@ -55,17 +55,17 @@ static inline bool gort__leave_looks(struct gort__m *m)
 static inline void gort__leave(struct gort__m *m)
 {
     if (gort__leave_looks(m))
-        gort__leave_slow(m);
+        gort__entry_leave_slow(m);
 }
 
-void gort__hold_slow(struct gort__m *m);
+void gort__entry_light_slow(struct gort__m *m);
 
 /*
  * Around a few instructions that hold a lock of the runtime, in a call that needs nothing else of an entry:
  * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing. It keeps no
  * run from ending, but a goroutine whose run has ended goes no further.
  */
-static inline struct gort__m *gort__hold(void)
+static inline struct gort__m *gort__enter_light(void)
 {
     struct gort__m *m = gort__m_home();
     if (!m || gort__load(&m->inside, RELAXED))
@@ -73,19 +73,19 @@ static inline struct gort__m *gort__hold(void)
     gort__store(&m->inside, 1, RELAXED);
     gort__compiler_fence(); /* a signal handler on this thread looks; a light one: see GORT_ATT_FENCE */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED)))
-        gort__hold_slow(m);
+        gort__entry_light_slow(m);
     return m;
 }
 
-static inline void gort__unhold(struct gort__m **held)
+static inline void gort__leave_light(struct gort__m **light)
 {
-    struct gort__m *m = *held;
+    struct gort__m *m = *light;
     if (!m)
         return;
     if (gort__m_self() == m)
         gort__leave(m);
     else
-        gort__leave_blocking(m);
+        gort__entry_leave_blocking(m);
 }
 
 /*
@@ -132,18 +132,18 @@ static inline bool gort__run_began(const struct gort__m *m)
         }
 
 /* For the rest of the block. */
-#define GORT_HOLD()                                                                                          \
-    __attribute__((cleanup(gort__unhold), unused)) struct gort__m *gort__held_here = gort__hold()
+#define GORT_ENTER_LIGHT()                                                                                   \
+    __attribute__((cleanup(gort__leave_light), unused)) struct gort__m *gort__light_here = gort__enter_light()
 
-static inline void *gort__hold_alloc(size_t size)
+static inline void *gort__light_alloc(size_t size)
 {
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     return gort__alloc(size);
 }
 
-static inline void gort__hold_free(void *object, size_t size)
+static inline void gort__light_free(void *object, size_t size)
 {
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort__alloc_free(object, size);
 }
 
@@ -163,29 +163,29 @@ static GORT_ALWAYS_INLINE struct gort__m *gort__park_early(struct gort__m *m, go
                                                            enum gort__reason reason)
 {
     struct gort__g *g = m->g;
-    if (GORT_UNLIKELY(!gort__alone() || (g->flags & GORT_G_CHECKED)))
+    if (GORT_UNLIKELY(!gort__p_alone() || (g->flags & GORT_G_CHECKED)))
         return gort__park(commit, arg, reason);
     gort__store(&g->reason, (uint8_t)reason, RELAXED);
     gort__g_set(g, GORT_G_WAITING);
     commit(g, arg);
-    return gort__switch_away(m, g);
+    return gort__schedule_switch_away(m, g);
 }
 
 /*
  * For a call that parks and then returns to its caller at once: `to`. The processor foresees that the one who goes on returns
- * to where the one who stopped would have. If that is wrong, the call had better end by gort__arch_return.
+ * to where the one who stopped would have. If that is wrong, the call had better end by gort__arch_ret_indirect.
  */
-static inline void gort__call_begins(struct gort__m *m, void *to)
+static inline void gort__ras_call_begins(struct gort__m *m, void *to)
 {
-    m->call_to = to;
+    m->ras_call = to;
 }
 
-static inline bool gort__call_returns_near(const struct gort__m *m, const void *to)
+static inline bool gort__ras_call_matches(const struct gort__m *m, const void *to)
 {
-    return m->in_step && m->call_to == to;
+    return m->ras_match && m->ras_call == to;
 }
 
-/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the keeper, or a
+/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the supervisor, or a
  * thread outside of runs. */
 void gort__ready(struct gort__m *m, struct gort__g *g);
 /* The same without a call, for the only P and if nobody is to run next. False: gort__ready is to be called. m is not
@@ -193,11 +193,11 @@ void gort__ready(struct gort__m *m, struct gort__g *g);
 static inline bool gort__ready_at_once(struct gort__m *m, struct gort__g *g)
 {
     struct gort__p *p = m->p;
-    if (GORT_UNLIKELY(!p || !gort__alone() || gort__load(&p->runq.next, RELAXED) ||
+    if (GORT_UNLIKELY(!p || !gort__p_alone() || gort__load(&p->runq.next, RELAXED) ||
                       (gort__load(&g->flags, RELAXED) & GORT_G_THREAD)))
         return false;
     gort__g_set(g, GORT_G_RUNNABLE);
-    gort__g_ask_argument(g);
+    gort__g_prefetch_arg(g);
     gort__runq_put_next_alone(&p->runq, g);
     gort__sysmon_note_work();
     return true;
@@ -215,11 +215,11 @@ static inline void gort__glist_add(struct gort__glist *list, struct gort__g *g)
 }
 /* The same as ready for many, linked: they go to the tail, and other Ps are told. */
 void gort__ready_list(struct gort__m *m, struct gort__glist list);
-/* The same without waking an M for them: see later.c. */
-void gort__ready_quietly(struct gort__m *m, struct gort__glist list);
+/* The same without waking an M for them: see wake_defer.c. */
+void gort__ready_list_no_wake(struct gort__m *m, struct gort__glist list);
 /* The same for those that fds or timers wake: they go before all that wait for their turn (turn.c). */
 void gort__ready_events(struct gort__m *m, struct gort__glist list);
-void gort__ready_events_quietly(struct gort__m *m, struct gort__glist list); /* see later.c */
+void gort__ready_events_no_wake(struct gort__m *m, struct gort__glist list); /* see wake_defer.c */
 
 /*
  * When more than one party may end a wait (a peer, a deadline, a context, the end of the run), the
@@ -235,37 +235,38 @@ static inline bool gort__claim(struct gort__g *g)
 
 /* After the unlock of an object that others wait for: perhaps a delay, when schedules are fuzzed. */
 void gort__fuzz_here(void);
-static inline void gort__fuzz_unlock(void)
+static inline void gort__fuzz_released(void)
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         gort__fuzz_here();
 }
 
 /* Drops the lock of such an object, with that delay. */
-void gort__unlocked(struct gort__lock *l); /* after gort__lock_free has said so */
-static inline void gort__unlock(struct gort__lock *l, enum gort__rank rank)
+void gort__fuzz_release_slow(struct gort__lock *l); /* after gort__lock_release_look has said so */
+static inline void gort__fuzz_release(struct gort__lock *l, enum gort__rank rank)
 {
-    if (gort__lock_free(l, rank))
-        gort__unlocked(l);
+    if (gort__lock_release_look(l, rank))
+        gort__fuzz_release_slow(l);
 }
 
 /* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
-int64_t gort__rough_now(struct gort__m *m);
+int64_t gort__cached_now(struct gort__m *m);
 
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
-void gort__duty_notice_fd(struct gort__m *m);
+void gort__poller_notice_fd(struct gort__m *m);
 
 /* Lets others run first; returns the M it is on now. Inside. */
 struct gort__m *gort__yield(struct gort__m *m);
 
 /* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
-int gort__go(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
+int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
 /* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it does. */
-int gort__go_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
-                     void (*done)(void *), void *done_arg);
-/* The same with two words, of which the first is a block (gort__block_get of args[1] bytes) that lives until fn returns. */
-int gort__go_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]);
+int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
+                        void (*done)(void *), void *done_arg);
+/* The same with two words, of which the first is a block (gort__argmem_get of args[1] bytes) that lives until fn returns. */
+int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]);
 /* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory. Inside. */
-struct gort__g *gort__go_later(struct gort__m *m, void (*fn)(void), uintptr_t arg, enum gort__reason reason);
+struct gort__g *gort__spawn_parked(struct gort__m *m, void (*fn)(void), uintptr_t arg,
+                                   enum gort__reason reason);
 
 #endif

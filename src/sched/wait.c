@@ -68,7 +68,7 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
 {
     struct gort__g *g = (*m)->g;
     struct gort__alarm a = {.how = how, .deadline = how->deadline};
-    if (!how->stubborn && (g->flags & GORT_G_CONTEXT)) {
+    if (!how->no_cancel && (g->flags & GORT_G_CONTEXT)) {
         a.scope.scope = g->scope;
         if (g->scope->deadline < how->deadline)
             a.deadline = g->scope->deadline;
@@ -126,7 +126,7 @@ int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason rea
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call)
+int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool no_cancel, const char *call)
 {
     if (deadline == GORT_TRY)
         return -EAGAIN;
@@ -135,11 +135,11 @@ int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn,
     if (!m)
         gort__fatal("%s: the call would have to wait, but no run is on", call);
     if (deadline != GORT_FOREVER) {
-        gort__deadline_check(deadline, call);
+        gort__wait_deadline_check(deadline, call);
         if (deadline <= gort__os_now())
             return -ETIMEDOUT;
     }
-    if (!stubborn && (m->g->flags & GORT_G_CONTEXT)) {
+    if (!no_cancel && (m->g->flags & GORT_G_CONTEXT)) {
         if (GORT_UNLIKELY(!m->g->scope->ref.destroy))
             gort__fatal("%s: the context in use was freed: keep a reference while it is in use", call);
         return gort__scope_refuses(m->g->scope);
@@ -158,7 +158,7 @@ static bool commit_unlock(struct gort__g *g, void *arg)
 int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__waitq *q,
                struct gort__waiter *w)
 {
-    if (GORT_LIKELY(!w->shared)) {
+    if (GORT_LIKELY(!w->needs_claim)) {
         *m = gort__park(commit_unlock, (void *)(uintptr_t)how, how->reason);
         return w->result;
     }
@@ -178,5 +178,5 @@ void gort__wait_lock_sync(void *lock)
 
 void gort__wait_unlock_sync(void *lock)
 {
-    gort__lock_drop(lock, GORT_RANK_SYNC);
+    gort__lock_release(lock, GORT_RANK_SYNC);
 }

@@ -24,7 +24,7 @@ struct gort__waiter {
     int result;    /* what the peer granted; valid when gort__wait did not return an error of its own */
     uint16_t tag;  /* select: which case; rwmutex: reader or writer */
     bool queued;
-    bool shared; /* somebody else than peers of this queue may end the wait: claim before granting */
+    bool needs_claim; /* somebody else than peers of this queue may end the wait: claim before granting */
 };
 
 /* Zero-valid; guarded by the lock of the object around it. */
@@ -42,7 +42,7 @@ struct gort__wait {
     void (*unlock)(void *object); /* its last touch: the object may be gone then */
     int64_t deadline;
     enum gort__reason reason;
-    bool stubborn; /* contexts do not end it: the plain forms of gort/sync.h */
+    bool no_cancel; /* contexts do not end it: the plain forms of gort/sync.h */
 };
 
 static inline void gort__waitq_set_first(struct gort__waitq *q, struct gort__waiter *w)
@@ -101,7 +101,7 @@ static inline struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
         if (gort__waitq_empty(q))
             return NULL;
         gort__waitq_remove(q, w);
-        if (GORT_LIKELY(!w->shared)) {
+        if (GORT_LIKELY(!w->needs_claim)) {
             gort__g_edge(w->g);
             return w;
         }
@@ -129,10 +129,10 @@ int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__wa
 struct gort__alarm;
 
 /* Whether a wait of g can be ended by others, so that its records must be `shared`. */
-static inline bool gort__wait_shared(const struct gort__g *g, int64_t deadline, bool stubborn)
+static inline bool gort__wait_needs_claim(const struct gort__g *g, int64_t deadline, bool no_cancel)
 {
     return deadline != GORT_FOREVER || (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) ||
-           (!stubborn && (g->flags & GORT_G_CONTEXT));
+           (!no_cancel && (g->flags & GORT_G_CONTEXT));
 }
 
 /* Parks a shared wait; the object is unlocked once g is off its stack. Returns 0 when a peer ended it (g->wait_slot is
@@ -144,7 +144,7 @@ int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason rea
 
 /* A deadline in the past is legal. One that lies long before the run is a duration by mistake, or -1 for "no deadline", which
  * debug builds refuse. */
-static inline void gort__deadline_check(int64_t deadline, const char *call)
+static inline void gort__wait_deadline_check(int64_t deadline, const char *call)
 {
     if (GORT_CHECKS && deadline != GORT_TRY && deadline < gort__sched.started_at - 60 * GORT_SEC)
         gort__fatal("%s: the deadline %ld lies more than a minute before the start of the run: is it a "
@@ -153,7 +153,7 @@ static inline void gort__deadline_check(int64_t deadline, const char *call)
 }
 
 /* -EAGAIN, -ETIMEDOUT, -ECANCELED or -EINVAL when a wait must not even begin; 0 when it may. */
-int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call);
+int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool no_cancel, const char *call);
 
 /* The commonest lock. */
 void gort__wait_lock_sync(void *lock);

@@ -29,70 +29,70 @@ void gort__world_event(void)
     gort__os_futex_wake(&gort__sched.world_event, 1);
 }
 
-void gort__world_rest(struct gort__m *m, void *sp)
+void gort__world_publish_sp(struct gort__m *m, void *sp)
 {
-    gort__store(&m->still, sp, RELEASE); /* pairs with user_stopped_locked */
+    gort__store(&m->parked_sp, sp, RELEASE); /* pairs with user_stopped_locked */
     if (GORT_UNLIKELY(gort__load(&gort__sched.world_word, RELAXED) & 1))
         gort__world_event();
 }
 
-/* The lowest bit of m->still: it is where it was, but may go on in a moment. */
+/* The lowest bit of m->parked_sp: it is where it was, but may go on in a moment. */
 static void *waking(void *sp)
 {
     return (char *)sp + 1;
 }
 
-static bool stands_still(const void *still)
+static bool sleeps_parked(const void *parked_sp)
 {
-    return still && !((uintptr_t)still & 1);
+    return parked_sp && !((uintptr_t)parked_sp & 1);
 }
 
 /*
  * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it. Proof:
- * it marks itself as waking and looks at world_hold; the stopper sets that and looks at the mark, with fences between, so
+ * it marks itself as waking and looks at world_stay_asleep; the stopper sets that and looks at the mark, with fences between, so
  * not both miss the other. The mark leaves the stack pointer as it is: whoever was once seen to stand still can be looked
  * at from then on, also in the moment in which it finds out that it must not go on.
  */
-void gort__world_rise(struct gort__m *m)
+void gort__world_retract_sp(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    void *sp = m->still;
+    void *sp = m->parked_sp;
     for (;;) {
-        gort__store(&m->still, waking(sp), RELAXED);
+        gort__store(&m->parked_sp, waking(sp), RELAXED);
         gort__fence(SEQ_CST); /* pairs with stop_users */
         uint32_t word = gort__load(&s->world_word, RELAXED);
-        if (GORT_LIKELY(!gort__load(&s->world_hold, ACQUIRE)) || m->plain || /* pairs with let_go_on */
+        if (GORT_LIKELY(!gort__load(&s->world_stay_asleep, ACQUIRE)) || m->plain || /* pairs with let_go_on */
             gort__load(&s->world_owner, RELAXED) == m)
             break;
-        gort__world_rest(m, sp);
+        gort__world_publish_sp(m, sp);
         gort__os_futex_wait(&s->world_word, word, INT64_MAX);
     }
-    gort__store(&m->still, NULL, RELAXED);
+    gort__store(&m->parked_sp, NULL, RELAXED);
 }
 
 static void let_go_on(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__store(&s->world_owner, NULL, RELAXED);
-    gort__store(&s->world_hold, false, RELEASE); /* pairs with gort__world_rise */
+    gort__store(&s->world_stay_asleep, false, RELEASE); /* pairs with gort__world_retract_sp */
     gort__world_start();
 }
 
 void gort__world_wait(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    GORT_REST(m);
+    GORT_PUBLISH_SP(m);
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t word = s->world_word;
         if (!(word & 1)) {
-            gort__store(&m->still, NULL, RELAXED);
+            gort__store(&m->parked_sp, NULL, RELAXED);
             gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
-            gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+            gort__lock_release(&s->lock, GORT_RANK_SCHED);
             return;
         }
         m->stopped = true;
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         gort__world_event();
         gort__os_futex_wait(&s->world_word, word, INT64_MAX);
     }
@@ -111,7 +111,7 @@ static bool all_stopped(struct gort__m *self)
              gort__load(&m->nested, ACQUIRE))) /* pairs with gort__leave, timer.c */
             all = false;
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return all;
 }
 
@@ -128,7 +128,7 @@ static bool wait_for_turn(struct gort__m **m)
     else
         gort__os_nap(100000);
     if (gort__m_wanted(*m))
-        gort__attend(*m);
+        gort__entry_attend(*m);
     *m = gort__m_self();
     return !gort__load(&gort__sched.main_leaving, RELAXED) &&
            !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
@@ -150,7 +150,7 @@ void gort__world_stop_now(struct gort__m *self)
     for (struct gort__m *m = s->all_ms; m; m = m->all_next)
         if (m != self)
             gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     for (;;) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
@@ -172,7 +172,7 @@ bool gort__world_stop(struct gort__m **caller)
 
 /* Until a thread whose signals are blocked is given up on: so many ns, and so many looks at it, because a machine that stood
  * still meanwhile has given nobody a chance. */
-int64_t gort__world_patience = INT64_C(5000000000);
+int64_t gort__world_timeout = INT64_C(5000000000);
 #define USER_LOOKS 100
 
 /* Whether m runs no user code: it is no thread yet; or it is inside, and will wait before it leaves. What it interrupted must
@@ -189,16 +189,16 @@ static bool user_stopped_locked(struct gort__m *m, bool first)
     /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with block.c. */
     bool idle = !gort__load(&m->block_g, ACQUIRE) && gort__load(&m->g, ACQUIRE) == &m->g0 &&
                 !gort__load(&m->block_g, RELAXED);
-    return idle || stands_still(gort__load(&m->still, ACQUIRE)); /* pairs with gort__world_rest */
+    return idle || sleeps_parked(gort__load(&m->parked_sp, ACQUIRE)); /* pairs with gort__world_publish_sp */
 }
 
 /* Signals everybody who runs user code until all of them have come to the handler. False: one does not. */
 static bool stop_users(struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t patience = gort__os_now() + gort__world_patience;
-    gort__store(&s->world_hold, true, RELAXED);
-    gort__os_fence_heavy(); /* pairs with gort__world_rise */
+    int64_t deadline = gort__os_now() + gort__world_timeout;
+    gort__store(&s->world_stay_asleep, true, RELAXED);
+    gort__os_fence_heavy(); /* pairs with gort__world_retract_sp */
     for (int round = 0;; round++) {
         uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
         bool all = true;
@@ -209,10 +209,10 @@ static bool stop_users(struct gort__m *self)
                 if (round % 10 == 0)
                     gort__preempt_ask(m, true);
             }
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (all)
             return true;
-        if (round >= USER_LOOKS && gort__os_now() > patience)
+        if (round >= USER_LOOKS && gort__os_now() > deadline)
             return false;
         gort__os_futex_wait(&s->world_event, seen, gort__os_now() + INT64_C(1000000));
     }
@@ -270,7 +270,7 @@ static struct gort__m *distribute_locked(void)
         struct gort__p *p = s->ps[i];
         if (p->m)
             continue;
-        if (gort__p_empty(p)) {
+        if (gort__local_empty(p)) {
             gort__p_idle_put_locked(p);
             continue;
         }
@@ -293,7 +293,7 @@ void gort__world_start(void)
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
     }
     struct gort__m *wake = distribute_locked();
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_futex_wake(&s->world_word, INT32_MAX);
     while (wake) {
         struct gort__m *next = wake->link;
@@ -302,6 +302,6 @@ void gort__world_start(void)
     }
     gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
     gort__fence(SEQ_CST);                    /* pairs with idle.c */
-    if (gort__p_has_work() || gort__duty_vacant())
-        gort__wake_if_idle();
+    if (gort__idle_has_work() || gort__poller_vacant())
+        gort__idle_wake();
 }

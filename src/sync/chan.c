@@ -35,7 +35,7 @@ gort_chan *gort_chan_new(size_t elem, size_t cap)
 {
     if (elem > GORT_CHAN_ELEM_MAX || (elem && cap > ((size_t)1 << 46) / elem))
         return NULL;
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort_chan *ch = gort__alloc(sizeof *ch + elem * cap);
     if (ch)
         *ch = (gort_chan){.refs = 1, .elem = (uint32_t)elem, .magic = GORT_CHAN_MAGIC, .cap = cap};
@@ -62,13 +62,13 @@ static void free_left(void)
     gort__lock_take(&left.lock, GORT_RANK_SYNC);
     gort_chan *ch = left.first;
     left.first = NULL;
-    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+    gort__lock_release(&left.lock, GORT_RANK_SYNC);
     for (gort_chan *next; ch; ch = next) {
         next = ch->left_next;
         gort__lock_take(&ch->lock,
                         GORT_RANK_CHAN); /* whoever dropped the last reference may not have unlocked it yet */
         ch->left = false;
-        gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+        gort__lock_release(&ch->lock, GORT_RANK_CHAN);
         gort__chan_free(ch);
     }
 }
@@ -82,7 +82,7 @@ static GORT_COLD void leave_to_waits(gort_chan *ch)
     if (left.first)
         left.first->left_link = &ch->left_next;
     left.first = ch;
-    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+    gort__lock_release(&left.lock, GORT_RANK_SYNC);
 }
 
 /* A wait did come back, and was the last. */
@@ -92,7 +92,7 @@ static GORT_COLD void take_from_left(gort_chan *ch)
     *ch->left_link = ch->left_next;
     if (ch->left_next)
         ch->left_next->left_link = ch->left_link;
-    gort__lock_drop(&left.lock, GORT_RANK_SYNC);
+    gort__lock_release(&left.lock, GORT_RANK_SYNC);
 }
 
 void gort_chan_unref(gort_chan *ch)
@@ -104,15 +104,15 @@ void gort_chan_unref(gort_chan *ch)
     while (refs > 1)
         if (gort__cas(&ch->refs, &refs, refs - 1, RELEASE)) /* pairs with the last one */
             return;
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     /* The last one goes under the lock, so that it and a wait that ends agree on who frees the channel. */
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     gort__sub(&ch->refs, 1, ACQ_REL); /* pairs with the other unrefs */
-    bool free_now = !gort__chan_held(ch);
+    bool free_now = !gort__chan_pinned(ch);
     ch->left = !free_now;
     if (!free_now)
         leave_to_waits(ch);
-    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    gort__lock_release(&ch->lock, GORT_RANK_CHAN);
     if (free_now)
         gort__chan_free(ch);
 }
@@ -158,7 +158,7 @@ static inline void advance(gort_chan *ch)
 static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq *q)
 {
     struct gort__waiter *w = gort__waitq_take(q);
-    if (w && GORT_UNLIKELY(w->shared))
+    if (w && GORT_UNLIKELY(w->needs_claim))
         ch->parked--;
     return w;
 }
@@ -167,7 +167,7 @@ static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq
 static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
 {
     return !q->first || (GORT_LIKELY(q->run == gort__load(&gort__sched.run, RELAXED)) &&
-                         GORT_LIKELY(!q->first->shared) && GORT_LIKELY(q->first->value != NULL));
+                         GORT_LIKELY(!q->first->needs_claim) && GORT_LIKELY(q->first->value != NULL));
 }
 
 static GORT_ALWAYS_INLINE struct gort__waiter *next_waiter(gort_chan *ch, struct gort__waitq *q, bool word)
@@ -263,12 +263,12 @@ static void lock(void *ch)
 
 static void unlock(void *ch)
 {
-    gort__unlock(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
+    gort__fuzz_release(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
 }
 
 /* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel stays alive
  * for the sake of a wait that may end without a peer. */
-static int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
+static int wait_claimed(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
 {
     struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
     int err = gort__wait_refused(*m, deadline, false, sends ? "gort_chan_send" : "gort_chan_recv");
@@ -276,10 +276,10 @@ static int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends,
         unlock(ch);
         return err;
     }
-    struct gort__waiter w = {.g = (*m)->g, .value = value, .shared = true};
+    struct gort__waiter w = {.g = (*m)->g, .value = value, .needs_claim = true};
     struct gort__wait how = {ch,   lock, unlock, deadline, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV,
                              false};
-    gort__chan_hold(ch);
+    gort__chan_pin(ch);
     gort__waitq_push(q, &w);
     err = gort__wait(m, &how, q, &w);
     if ((*m)->g->wait_slot == &w) /* a peer ended it */
@@ -296,7 +296,7 @@ static int wait_shared(gort_chan *ch, void *value, int64_t deadline, bool sends,
 static GORT_NOINLINE int wait_shared_and_leave(gort_chan *ch, void *value, int64_t deadline, bool sends,
                                                struct gort__m *m)
 {
-    int result = wait_shared(ch, value, deadline, sends, &m);
+    int result = wait_claimed(ch, value, deadline, sends, &m);
     if (m)
         gort__leave(m);
     return result;
@@ -315,7 +315,7 @@ static GORT_ALWAYS_INLINE int wait_in_queue(gort_chan *ch, void *value, struct g
     struct gort__waiter w;
     w.g = (*m)->g;
     w.value = value;
-    w.shared = false;
+    w.needs_claim = false;
     gort__waitq_push(sends ? &ch->senders : &ch->receivers, &w);
     *m = gort__park_early(*m, commit_unlock, ch, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV);
     return w.result;
@@ -326,13 +326,13 @@ static GORT_ALWAYS_INLINE int wait_in_queue(gort_chan *ch, void *value, struct g
 typedef int wait_type(gort_chan *, void *, struct gort__m *, bool);
 static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, struct gort__m *m, bool sends)
 {
-    gort__call_begins(m, __builtin_return_address(0));
+    gort__ras_call_begins(m, __builtin_return_address(0));
     int result = wait_in_queue(ch, value, &m, sends);
-    bool near = gort__call_returns_near(m, __builtin_return_address(0));
+    bool near = gort__ras_call_matches(m, __builtin_return_address(0));
     gort__leave(m);
     if (near)
         return result;
-    GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(wait_type, result, value, m, sends);
+    GORT_ARCH_TAIL return GORT_ARCH_RET_INDIRECT_AS(wait_type, result, value, m, sends);
 }
 
 /* The operation is done: unlocks, wakes its peer if there is one, and leaves. */
@@ -356,7 +356,7 @@ static GORT_NOINLINE int send_locked(gort_chan *ch, const void *value, int64_t d
         value = ""; /* nothing of it is read */
     }
     if (!try_send(ch, value, false, &result, &wake)) {
-        if (!m || gort__wait_shared(m->g, deadline, false))
+        if (!m || gort__wait_needs_claim(m->g, deadline, false))
             return wait_shared_and_leave(ch, (void *)(uintptr_t)value, deadline, true, m);
         return wait_for_peer(ch, (void *)(uintptr_t)value, m, true);
     }
@@ -371,7 +371,7 @@ static GORT_NOINLINE int recv_locked(gort_chan *ch, void *value, int64_t deadlin
     struct gort__waiter *wake;
     gort__chan_check(ch, "gort_chan_recv");
     if (!try_recv(ch, value, false, &result, &wake)) {
-        if (!m || gort__wait_shared(m->g, deadline, false))
+        if (!m || gort__wait_needs_claim(m->g, deadline, false))
             return wait_shared_and_leave(ch, value, deadline, false, m);
         return wait_for_peer(ch, value, m, false);
     }
@@ -403,7 +403,7 @@ static GORT_NOINLINE int recv_slowly(gort_chan *ch, void *value, int64_t deadlin
  */
 static GORT_COLD int leave_slowly(struct gort__m *m, int result)
 {
-    gort__leave_slow(m);
+    gort__entry_leave_slow(m);
     return result;
 }
 
@@ -416,7 +416,7 @@ static GORT_ALWAYS_INLINE int leave_with(struct gort__m *m, int result)
 
 static GORT_COLD int unlocked_and_leave(gort_chan *ch, struct gort__m *m, struct gort__g *wake, int result)
 {
-    gort__unlocked(&ch->lock); /* its address is all that is used */
+    gort__fuzz_release_slow(&ch->lock); /* its address is all that is used */
     if (wake)
         gort__ready(m, wake);
     return leave_with(m, result);
@@ -430,7 +430,7 @@ static GORT_NOINLINE int ready_and_leave(struct gort__m *m, struct gort__g *wake
 
 static GORT_ALWAYS_INLINE int unlock_and_leave(gort_chan *ch, struct gort__m *m, int result)
 {
-    if (GORT_UNLIKELY(gort__lock_free(&ch->lock, GORT_RANK_CHAN)))
+    if (GORT_UNLIKELY(gort__lock_release_look(&ch->lock, GORT_RANK_CHAN)))
         return unlocked_and_leave(ch, m, NULL, result);
     return leave_with(m, result);
 }
@@ -440,7 +440,7 @@ static GORT_ALWAYS_INLINE int unlock_wake_and_leave(gort_chan *ch, struct gort__
                                                     int result)
 {
     struct gort__g *g = w->g;
-    if (GORT_UNLIKELY(gort__lock_free(&ch->lock, GORT_RANK_CHAN)))
+    if (GORT_UNLIKELY(gort__lock_release_look(&ch->lock, GORT_RANK_CHAN)))
         return unlocked_and_leave(ch, m, g, result);
     if (GORT_UNLIKELY(!gort__ready_at_once(m, g)))
         return ready_and_leave(m, g, result);
@@ -473,7 +473,7 @@ int gort_chan_send_until(gort_chan *ch, const void *value, int64_t deadline)
         return send_locked(ch, value, deadline, m);
     if (try_send(ch, value, true, &result, &wake))
         return complete_at_once(ch, m, wake, result);
-    if (GORT_UNLIKELY(gort__wait_shared(m->g, deadline, false)))
+    if (GORT_UNLIKELY(gort__wait_needs_claim(m->g, deadline, false)))
         return send_locked(ch, value, deadline, m);
     return wait_for_peer(ch, (void *)(uintptr_t)value, m, true);
 }
@@ -495,7 +495,7 @@ int gort_chan_recv_until(gort_chan *ch, void *value, int64_t deadline)
         return recv_locked(ch, value, deadline, m);
     if (try_recv(ch, value, true, &result, &wake))
         return complete_at_once(ch, m, wake, result);
-    if (GORT_UNLIKELY(gort__wait_shared(m->g, deadline, false)))
+    if (GORT_UNLIKELY(gort__wait_needs_claim(m->g, deadline, false)))
         return recv_locked(ch, value, deadline, m);
     return wait_for_peer(ch, value, m, false);
 }

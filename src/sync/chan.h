@@ -45,7 +45,7 @@ static inline void gort__chan_check(const gort_chan *ch, const char *call)
 bool gort__chan_try_send(gort_chan *ch, const void *value, int *result, struct gort__waiter **wake);
 bool gort__chan_try_recv(gort_chan *ch, void *value, int *result, struct gort__waiter **wake);
 /* Without the lock: whether it looks as if the operation could happen now. */
-static inline bool gort__chan_inviting(const gort_chan *ch, bool sends)
+static inline bool gort__chan_maybe_ready(const gort_chan *ch, bool sends)
 {
     size_t len = gort__load(&ch->len, RELAXED);
     return sends ? len < ch->cap || gort__load(&ch->receivers.first, RELAXED) ||
@@ -55,7 +55,7 @@ static inline bool gort__chan_inviting(const gort_chan *ch, bool sends)
 
 /* With the lock held: a wait that may end without a peer begins and ends. True: it was the last user, so the caller
  * unlocks and frees. */
-static inline void gort__chan_hold(gort_chan *ch)
+static inline void gort__chan_pin(gort_chan *ch)
 {
     uint64_t run = gort__load(&gort__sched.run, RELAXED);
     if (GORT_UNLIKELY(ch->parked_run != run)) {
@@ -66,7 +66,7 @@ static inline void gort__chan_hold(gort_chan *ch)
 }
 
 /* With the lock held: such waits are under way. Those of an ended run are gone. */
-static inline bool gort__chan_held(const gort_chan *ch)
+static inline bool gort__chan_pinned(const gort_chan *ch)
 {
     return ch->parked && ch->parked_run == gort__load(&gort__sched.run, RELAXED);
 }

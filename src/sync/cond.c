@@ -14,16 +14,16 @@
 #define INHERIT_AFTER GORT_SEC
 
 int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
-                      int64_t deadline, enum gort__reason reason, bool stubborn, const char *call)
+                      int64_t deadline, enum gort__reason reason, bool no_cancel, const char *call)
 {
-    int err = gort__wait_refused(*m, deadline, stubborn, call);
+    int err = gort__wait_refused(*m, deadline, no_cancel, call);
     if (err) {
         gort__object_unlock(word);
         return err;
     }
-    struct gort__wait how = {word, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, stubborn};
+    struct gort__wait how = {word, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, no_cancel};
     w->g = (*m)->g;
-    w->shared = gort__wait_shared(w->g, deadline, stubborn);
+    w->needs_claim = gort__wait_needs_claim(w->g, deadline, no_cancel);
     gort__waitq_push(q, w);
     return gort__wait(m, &how, q, w);
 }
@@ -32,7 +32,7 @@ struct gort__waiter *gort__waitq_take_first(struct gort__waitq *q)
 {
     struct gort__waiter *w = q->first;
     gort__waitq_remove(q, w);
-    if (!w->shared)
+    if (!w->needs_claim)
         return w;
     if (!gort__claim(w->g))
         return NULL;
@@ -63,12 +63,12 @@ static void unlock_cond(void *arg)
  */
 static void lock_again(gort_mutex *mu)
 {
-    int64_t patience = 0;
+    int64_t deadline = 0;
     while (gort_mutex_lock(mu) != 0) {
         int64_t now = gort__os_now();
-        if (!patience)
-            patience = now + INHERIT_AFTER;
-        if (now > patience) {
+        if (!deadline)
+            deadline = now + INHERIT_AFTER;
+        if (now > deadline) {
             gort__mutex_inherit(mu);
             return;
         }
@@ -76,19 +76,19 @@ static void lock_again(gort_mutex *mu)
     }
 }
 
-static int wait_for_signal(gort_cond *cond, gort_mutex *mu, int64_t deadline, bool stubborn)
+static int wait_for_signal(gort_cond *cond, gort_mutex *mu, int64_t deadline, bool no_cancel)
 {
     struct gort__waitq *q = gort__object_queue(&cond->gort_priv_waiters);
     struct gort__m *m = gort__enter();
-    int err = gort__wait_refused(m, deadline, stubborn, "gort_cond_wait");
+    int err = gort__wait_refused(m, deadline, no_cancel, "gort_cond_wait");
     if (err) {
         if (m)
             gort__leave(m);
         return err;
     }
     struct both both = {cond, mu};
-    struct gort__wait how = {&both, lock_cond, unlock_cond, deadline, GORT_WAIT_COND, stubborn};
-    struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, deadline, stubborn)};
+    struct gort__wait how = {&both, lock_cond, unlock_cond, deadline, GORT_WAIT_COND, no_cancel};
+    struct gort__waiter w = {.g = m->g, .needs_claim = gort__wait_needs_claim(m->g, deadline, no_cancel)};
     gort__object_lock(&cond->gort_priv_lock);
     gort__waitq_push(q, &w);
     /* Signals wait for the cond's lock, so the mutex can go first: whoever takes it now finds us queued. */

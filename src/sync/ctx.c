@@ -44,7 +44,7 @@ static void lock_tree(void)
 
 static void unlock_tree(void)
 {
-    gort__lock_drop(&tree, GORT_RANK_TREE);
+    gort__lock_release(&tree, GORT_RANK_TREE);
 }
 
 static int err_of(const gort_ctx *ctx)
@@ -75,7 +75,7 @@ static void leave_tree(gort_ctx *ctx)
 /* And the ancestors that only it kept: one after the other, there may be more of them than a stack has room for. */
 static void destroy(struct gort__ref *ref)
 {
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort_ctx *parent;
     for (gort_ctx *ctx = ctx_of(GORT_CONTAINER(ref, struct gort__scope, ref)); ctx; ctx = parent) {
         parent = ctx->parent;
@@ -101,7 +101,7 @@ static void check(const gort_ctx *ctx, const char *call)
 gort_ctx *gort_ctx_new(gort_ctx *parent, int64_t deadline)
 {
     check(parent, "gort_ctx_new");
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort_ctx *ctx = gort__alloc(sizeof *ctx);
     if (!ctx)
         return NULL;

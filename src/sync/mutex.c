@@ -172,7 +172,7 @@ static void release(void *arg)
 /* Spins while the owner is likely to be running on another P. True: it has the lock. */
 static bool spin(gort_mutex *mu)
 {
-    if (gort__alone())
+    if (gort__p_alone())
         return false;
     for (int i = 0; i < SPIN_ROUNDS; i++) {
         if (!gort__load(GORT_PRIV_BYTE(mu), RELAXED) && lock_fast(mu))
@@ -211,7 +211,7 @@ static bool lock_woken(gort_mutex *mu, uint64_t s)
                                      ACQUIRE); /* pairs with unlock_fast, unlock_slow */
 }
 
-static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubborn)
+static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool no_cancel)
 {
     struct gort__m *m = gort__enter();
     _Alignas(RECORD_ALIGNED) struct gort__waiter w = {.since = 0};
@@ -226,7 +226,7 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
                 gort__arch_pause();
                 continue;
             }
-            err = gort__wait_refused(m, deadline, stubborn, "gort_mutex_lock");
+            err = gort__wait_refused(m, deadline, no_cancel, "gort_mutex_lock");
             if (err) {
                 if (woken)
                     pass_on(m, mu);
@@ -239,9 +239,9 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool stubbo
             }
             s = current(s);
             struct attempt a = {mu, open_queue(s), woken ? 0 : s & WOKEN};
-            struct gort__wait how = {&a, relock, release, deadline, GORT_WAIT_MUTEX, stubborn};
+            struct gort__wait how = {&a, relock, release, deadline, GORT_WAIT_MUTEX, no_cancel};
             w.g = m->g;
-            w.shared = gort__wait_shared(m->g, deadline, stubborn);
+            w.needs_claim = gort__wait_needs_claim(m->g, deadline, no_cancel);
             if (!w.since) {
                 w.since = gort__os_now();
                 gort__waitq_push(&a.q, &w);
@@ -313,7 +313,7 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu, const c
     uint64_t byte = !hand_over ? 0 : q.first ? LOCKED | SLOW : LOCKED;
     /* Nobody else changes the word now (3). Pairs with lock_fast, lock_slow and lock_queue. */
     gort__store(&mu->gort_priv_state, close_queue(q, woken) | byte, RELEASE);
-    gort__fuzz_unlock();
+    gort__fuzz_released();
     if (w)
         gort__ready(m, w->g);
     if (joined)

@@ -24,12 +24,12 @@ static inline void gort__object_lock(uint32_t *word)
 /* The last touch: the object may be gone then. */
 static inline void gort__object_unlock(uint32_t *word)
 {
-    gort__unlock((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
+    gort__fuzz_release((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
 }
 
 /* Queues w and waits; the object is locked, and unlocked when it returns. What a peer granted, or an error. */
 int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
-                      int64_t deadline, enum gort__reason reason, bool stubborn, const char *call);
+                      int64_t deadline, enum gort__reason reason, bool no_cancel, const char *call);
 
 /* gort_mutex_unlock for a caller that is inside already (m NULL: outside of runs). */
 void gort__mutex_unlock(struct gort__m *m, gort_mutex *mu);

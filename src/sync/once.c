@@ -38,7 +38,7 @@ static void finish(void *arg)
 /* The first caller: runs fn outside. */
 static void run(struct gort__m *m, gort_once *once, void (*fn)(void *), void *arg)
 {
-    bool guarded = m && gort__g_at_end(m->g, finish, once);
+    bool guarded = m && gort__gmain_at_end(m->g, finish, once);
     gort__object_unlock(&once->gort_priv_lock);
     if (m)
         gort__leave(m);
@@ -46,14 +46,14 @@ static void run(struct gort__m *m, gort_once *once, void (*fn)(void *), void *ar
     if (guarded) {
         m = gort__enter();
         if (m) { /* else a plain thread, and its handlers went with the run */
-            gort__g_at_end_cancel(m->g, finish, once);
+            gort__gmain_at_end_cancel(m->g, finish, once);
             gort__leave(m);
         }
     }
     finish(once);
 }
 
-static int do_once(gort_once *once, void (*fn)(void *), void *arg, int64_t deadline, bool stubborn)
+static int do_once(gort_once *once, void (*fn)(void *), void *arg, int64_t deadline, bool no_cancel)
 {
     if (GORT_LIKELY(gort__load(&once->gort_priv_state, ACQUIRE) == DONE)) /* pairs with finish */
         return 0;
@@ -69,7 +69,7 @@ static int do_once(gort_once *once, void (*fn)(void *), void *arg, int64_t deadl
     if (once->gort_priv_state == RUNNING) {
         struct gort__waiter w = {0};
         err = gort__object_wait(&m, &once->gort_priv_lock, gort__object_queue(&once->gort_priv_waiters), &w,
-                                deadline, GORT_WAIT_ONCE, stubborn, "gort_once_do");
+                                deadline, GORT_WAIT_ONCE, no_cancel, "gort_once_do");
     } else {
         gort__object_unlock(&once->gort_priv_lock);
     }

@@ -35,7 +35,7 @@ static void let_in(gort_rwmutex *rw, struct gort__glist *woken)
     }
 }
 
-static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool stubborn)
+static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool no_cancel)
 {
     struct gort__waitq *q = gort__object_queue(&rw->gort_priv_waiters);
     struct gort__m *m;
@@ -47,7 +47,7 @@ static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool stubborn
     } else {
         struct gort__waiter w = {.tag = kind};
         enum gort__reason reason = kind == WRITER ? GORT_WAIT_RWMUTEX_W : GORT_WAIT_RWMUTEX_R;
-        err = gort__object_wait(&m, &rw->gort_priv_lock, q, &w, deadline, reason, stubborn,
+        err = gort__object_wait(&m, &rw->gort_priv_lock, q, &w, deadline, reason, no_cancel,
                                 "gort_rwmutex_lock");
         if (err && kind == WRITER) { /* readers may have waited behind it only */
             struct gort__glist woken = {0};

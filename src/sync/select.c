@@ -53,7 +53,7 @@ static void unlock_all(void *arg)
         gort_chan *ch = chan_at(s, i);
         bool last = i == 0, same = !last && chan_at(s, i - 1) == ch;
         if (!same)
-            gort__unlock(&ch->lock, GORT_RANK_CHAN);
+            gort__fuzz_release(&ch->lock, GORT_RANK_CHAN);
         if (last)
             return;
     }
@@ -74,7 +74,7 @@ static bool try_case(gort_case *c, struct gort__waiter **wake)
 static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort__rand *r,
                    struct gort__waiter **wake)
 {
-    uint32_t inviting = 0;
+    uint32_t maybe_ready = 0;
     for (size_t k = 0; k < n; k++) {
         const gort_case *c = &s->cases[k];
         if (c->op != GORT_RECV && c->op != GORT_SEND)
@@ -84,16 +84,16 @@ static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort
             continue;
         gort__chan_check(c->ch, "gort_select");
         GORT_NEED("gort_select", "value to send", c->send || c->op == GORT_RECV || !c->ch->elem);
-        if (gort__chan_inviting(c->ch, c->op == GORT_SEND))
-            s->order[inviting++] = (uint16_t)k;
+        if (gort__chan_maybe_ready(c->ch, c->op == GORT_SEND))
+            s->order[maybe_ready++] = (uint16_t)k;
     }
-    if (!inviting)
+    if (!maybe_ready)
         return -1;
-    uint16_t k = s->order[inviting > 1 ? gort__rand_below(r, inviting) : 0];
+    uint16_t k = s->order[maybe_ready > 1 ? gort__rand_below(r, maybe_ready) : 0];
     gort_chan *ch = s->cases[k].ch;
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
     bool done = !gort__run_began(m) && try_case(&s->cases[k], wake);
-    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    gort__lock_release(&ch->lock, GORT_RANK_CHAN);
     return done ? k : -1;
 }
 
@@ -159,7 +159,7 @@ static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wa
 {
     bool any = false;
     for (uint32_t k = 0; k < s->n; k++)
-        any |= gort__chan_inviting(chan_at(s, k), s->cases[s->order[k]].op == GORT_SEND);
+        any |= gort__chan_maybe_ready(chan_at(s, k), s->cases[s->order[k]].op == GORT_SEND);
     if (!any)
         return -1;
     for (uint32_t k = 0; k < s->n; k++)
@@ -187,7 +187,7 @@ static void leave(gort_case *c, struct gort__waiter *w)
     if (w->queued)
         gort__waitq_remove(queue_of(c), w);
     bool last = gort__chan_let_go(ch);
-    gort__lock_drop(&ch->lock, GORT_RANK_CHAN);
+    gort__lock_release(&ch->lock, GORT_RANK_CHAN);
     if (last) /* nobody else has it any more */
         gort__chan_free(ch);
 }
@@ -206,13 +206,13 @@ static GORT_ALWAYS_INLINE int wait_all(struct sel *s, int64_t deadline, struct g
         uint16_t k = s->order[i];
         gort_case *c = &s->cases[k];
         void *value = c->op == GORT_SEND ? (void *)(uintptr_t)c->send : c->recv;
-        s->waiters[k] = (struct gort__waiter){.g = (*m)->g, .value = value, .tag = k, .shared = true};
-        gort__chan_hold(c->ch); /* the records must come out again, whoever frees it meanwhile */
+        s->waiters[k] = (struct gort__waiter){.g = (*m)->g, .value = value, .tag = k, .needs_claim = true};
+        gort__chan_pin(c->ch); /* the records must come out again, whoever frees it meanwhile */
         gort__waitq_push(queue_of(c), &s->waiters[k]);
     }
     int err = 0;
     if (GORT_LIKELY(
-            !gort__wait_shared((*m)->g, deadline, false))) { /* the peers have only each other to race */
+            !gort__wait_needs_claim((*m)->g, deadline, false))) { /* the peers have only each other to race */
         *m = gort__park_early(*m, commit_unlock_all, s, GORT_WAIT_SELECT);
     } else {
         struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};
@@ -263,9 +263,9 @@ static GORT_ALWAYS_INLINE int run(struct sel *s, size_t n, int64_t deadline, boo
         } else if (s->n == 0) {
             index = gort__wait_alone(&m, deadline, GORT_WAIT_SELECT_NONE);
         } else {
-            gort__call_begins(m, __builtin_return_address(0));
+            gort__ras_call_begins(m, __builtin_return_address(0));
             index = wait_all(s, deadline, &m);
-            *far = !gort__call_returns_near(m, __builtin_return_address(0));
+            *far = !gort__ras_call_matches(m, __builtin_return_address(0));
         }
     } else if (wake) {
         gort__ready(m, wake->g);
@@ -279,18 +279,18 @@ static GORT_ALWAYS_INLINE int run(struct sel *s, size_t n, int64_t deadline, boo
 static GORT_NOINLINE int run_large(gort_case *cases, size_t n, int64_t deadline)
 {
     size_t size = n * (sizeof(struct gort__waiter) + 2 * sizeof(uint16_t));
-    struct gort__m *held = gort__hold();
+    struct gort__m *light = gort__enter_light();
     char *mem = gort__alloc(size);
-    gort__unhold(&held);
+    gort__leave_light(&light);
     if (!mem)
         return -ENOMEM;
     uint16_t *order = (uint16_t *)(void *)(mem + n * sizeof(struct gort__waiter));
     struct sel s = {cases, (struct gort__waiter *)(void *)mem, order, order + n, 0};
     bool far;
     int index = run(&s, n, deadline, &far);
-    held = gort__hold();
+    light = gort__enter_light();
     gort__alloc_free(mem, size);
-    gort__unhold(&held);
+    gort__leave_light(&light);
     return index;
 }
 
@@ -310,7 +310,7 @@ static GORT_NOINLINE int run_small(gort_case *cases, size_t n, int64_t deadline)
     int index = run_on_stack(cases, n, deadline, &far);
     if (!far)
         return index;
-    GORT_ARCH_TAIL return GORT_ARCH_RETURN_AS(select_type, index, n, deadline);
+    GORT_ARCH_TAIL return GORT_ARCH_RET_INDIRECT_AS(select_type, index, n, deadline);
 }
 
 int gort_select(gort_case *cases, size_t n, int64_t deadline)

@@ -22,7 +22,7 @@ void gort_sem_init(gort_sem *sem, int n)
     *sem = (gort_sem){.gort_priv_permits = (uint32_t)n};
 }
 
-static int acquire(gort_sem *sem, int64_t deadline, bool stubborn)
+static int acquire(gort_sem *sem, int64_t deadline, bool no_cancel)
 {
     struct gort__m *m = gort__enter();
     int err = 0;
@@ -33,7 +33,7 @@ static int acquire(gort_sem *sem, int64_t deadline, bool stubborn)
     } else {
         struct gort__waiter w = {0};
         err = gort__object_wait(&m, &sem->gort_priv_lock, gort__object_queue(&sem->gort_priv_waiters), &w,
-                                deadline, GORT_WAIT_SEM, stubborn, "gort_sem_acquire");
+                                deadline, GORT_WAIT_SEM, no_cancel, "gort_sem_acquire");
     }
     if (m)
         gort__leave(m);
@@ -77,7 +77,7 @@ void gort_barrier_init(gort_barrier *barrier, int n)
     *barrier = (gort_barrier){.gort_priv_n = (uint32_t)n};
 }
 
-static int await_others(gort_barrier *barrier, int64_t deadline, bool stubborn)
+static int await_others(gort_barrier *barrier, int64_t deadline, bool no_cancel)
 {
     struct gort__glist woken = {0};
     struct gort__waitq *q = gort__object_queue(&barrier->gort_priv_waiters);
@@ -94,8 +94,8 @@ static int await_others(gort_barrier *barrier, int64_t deadline, bool stubborn)
         struct gort__waiter w = {0};
         uint32_t round = barrier->gort_priv_round;
         barrier->gort_priv_arrived++;
-        result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER, stubborn,
-                                   "gort_barrier_wait");
+        result = gort__object_wait(&m, &barrier->gort_priv_lock, q, &w, deadline, GORT_WAIT_BARRIER,
+                                   no_cancel, "gort_barrier_wait");
         if (result < 0) { /* it leaves again, unless the last one came meanwhile and counted it */
             gort__object_lock(&barrier->gort_priv_lock);
             if (barrier->gort_priv_round == round)

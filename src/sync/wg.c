@@ -62,22 +62,22 @@ static bool commit_unlock(struct gort__g *g, void *arg)
 }
 
 /* A wait with a deadline or under a context, or of a plain thread. Called with LOCK set. */
-static GORT_NOINLINE int wait_shared(gort_wg *wg, int64_t deadline, bool stubborn, struct gort__m **m)
+static GORT_NOINLINE int wait_claimed(gort_wg *wg, int64_t deadline, bool no_cancel, struct gort__m **m)
 {
     struct gort__waitq *q = gort__object_queue(&wg->gort_priv_waiters);
-    int err = gort__wait_refused(*m, deadline, stubborn, "gort_wg_wait");
+    int err = gort__wait_refused(*m, deadline, no_cancel, "gort_wg_wait");
     if (err || !*m) {
         unlock(wg);
         return err;
     }
-    struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, stubborn};
-    struct gort__waiter w = {.g = (*m)->g, .shared = true};
+    struct gort__wait how = {wg, lock, unlock, deadline, GORT_WAIT_WG, no_cancel};
+    struct gort__waiter w = {.g = (*m)->g, .needs_claim = true};
     gort__or(&wg->gort_priv_state, WAITED, RELAXED);
     gort__waitq_push(q, &w);
     return gort__wait(m, &how, q, &w);
 }
 
-static GORT_ALWAYS_INLINE int wait_for_zero(gort_wg *wg, int64_t deadline, bool stubborn)
+static GORT_ALWAYS_INLINE int wait_for_zero(gort_wg *wg, int64_t deadline, bool no_cancel)
 {
     if (gort__load(&wg->gort_priv_state, ACQUIRE) ==
         0) /* pairs with wake_all: with LOCK set it is still in use */
@@ -86,12 +86,12 @@ static GORT_ALWAYS_INLINE int wait_for_zero(gort_wg *wg, int64_t deadline, bool 
     int err = 0;
     if (COUNT(take_lock(wg)) == 0) {
         unlock(wg);
-    } else if (GORT_UNLIKELY(!m || gort__wait_shared(m->g, deadline, stubborn))) {
-        err = wait_shared(wg, deadline, stubborn, &m);
+    } else if (GORT_UNLIKELY(!m || gort__wait_needs_claim(m->g, deadline, no_cancel))) {
+        err = wait_claimed(wg, deadline, no_cancel, &m);
     } else {
         struct gort__waiter w;
         w.g = m->g;
-        w.shared = false;
+        w.needs_claim = false;
         gort__waitq_push(gort__object_queue(&wg->gort_priv_waiters), &w);
         m = gort__park(commit_unlock, wg, GORT_WAIT_WG);
         err = w.result;
@@ -201,7 +201,7 @@ int gort_wg_go(gort_wg *wg, void (*fn)(void *), void *arg)
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
     add(wg, 1, true);
-    int err = gort__go_finally(m, (void (*)(void))fn, &word, 1, done, wg);
+    int err = gort__spawn_finally(m, (void (*)(void))fn, &word, 1, done, wg);
     if (err && add(wg, -1, true) == MUST_WAKE)
         wake_all(m, wg);
     gort__leave(m);

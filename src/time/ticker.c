@@ -20,14 +20,14 @@ struct gort_ticker {
     int64_t when, period;
     gort_chan *ch;
     struct gort__timer heap;
-    struct gort__timer_own own;
+    struct gort__timer_reserve reserve;
 };
 
 static void tick(void *arg);
 
 static void arm_locked(gort_ticker *t)
 {
-    gort__timer_set_sure(&t->heap, &t->own, t->when, NULL, tick, t);
+    gort__timer_set_sure(&t->heap, &t->reserve, t->when, NULL, tick, t);
 }
 
 static void tick(void *arg)
@@ -42,19 +42,19 @@ static void tick(void *arg)
             t->when = GORT_FOREVER;
         arm_locked(t);
     }
-    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+    gort__lock_release(&t->lock, GORT_RANK_NONE);
 }
 
 gort_ticker *gort_ticker_new(int64_t period)
 {
     if (period <= 0)
         gort__fatal("gort_ticker_new: the period must be greater than 0");
-    gort_ticker *t = gort__hold_alloc(sizeof *t);
+    gort_ticker *t = gort__light_alloc(sizeof *t);
     gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
     if (!t || !ch) {
         gort_chan_unref(ch);
         if (t)
-            gort__hold_free(t, sizeof *t);
+            gort__light_free(t, sizeof *t);
         return NULL;
     }
     struct gort__m *m = gort__enter();
@@ -62,7 +62,7 @@ gort_ticker *gort_ticker_new(int64_t period)
     if (m) {                                       /* else there is no run to tick in */
         gort__lock_take(&t->lock, GORT_RANK_NONE); /* it may tick at once */
         arm_locked(t);
-        gort__lock_drop(&t->lock, GORT_RANK_NONE);
+        gort__lock_release(&t->lock, GORT_RANK_NONE);
         gort__leave(m);
     }
     return t;
@@ -86,13 +86,13 @@ gort_chan *gort_ticker_chan(gort_ticker *t)
 static void stop(gort_ticker *t)
 {
     int64_t old;
-    struct gort__m *held = gort__hold();
+    struct gort__m *light = gort__enter_light();
     gort__lock_take(&t->lock, GORT_RANK_NONE);
     t->stopped = true;
     struct gort__timer last = t->heap; /* a copy: somebody else may start it again meanwhile */
-    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+    gort__lock_release(&t->lock, GORT_RANK_NONE);
     gort__timer_del(&last);
-    gort__unhold(&held);
+    gort__leave_light(&light);
     while (gort_chan_recv_until(t->ch, &old, GORT_TRY) == 1)
         ;
 }
@@ -112,7 +112,7 @@ void gort_ticker_reset(gort_ticker *t, int64_t period)
         t->stopped = false;
         arm_locked(t);
     }
-    gort__lock_drop(&t->lock, GORT_RANK_NONE);
+    gort__lock_release(&t->lock, GORT_RANK_NONE);
     if (m)
         gort__leave(m);
 }
@@ -125,6 +125,6 @@ void gort_ticker_free(gort_ticker *t)
     stop(t);
     gort_chan_unref(t->ch);
     t->ch = NULL;
-    GORT_HOLD();
+    GORT_ENTER_LIGHT();
     gort__alloc_free(t, sizeof *t);
 }

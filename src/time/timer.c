@@ -3,7 +3,7 @@
  * timer.c - functions that are called at a time, in a goroutine of their own.
  *
  * Why: firing and calling are two steps. When the time has come a goroutine is started for the
- * call, and it looks under the timer's lock whether its call is still wanted (the turn it was started for is the
+ * call, and it looks under the timer's lock whether its call is still wanted (the generation it was started for is the
  * current one) before it begins. So stop and reset can tell the truth until the very last
  * moment, and nothing of a former setting happens after a reset.
  *
@@ -12,7 +12,7 @@
  *
  * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time it was
  * fired for is not, or not yet, the current setting's.
- * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) turn
+ * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) gen
  * changes with every stop and reset, unless it only moves a PENDING one to later; (3) the record lives as long as it has
  * references: its owner's, one while it is set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
  *
@@ -40,14 +40,14 @@ struct gort_timer {
     struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
     uint32_t refs;          /* atomic, written under lock */
     uint32_t state;
-    uint32_t turn;
+    uint32_t gen;
     uint32_t calls; /* that are running now */
     int64_t period; /* 0: none */
     uint64_t run;   /* in which it was started */
     void (*fn)(void *);
     void *arg;
     struct gort__timer heap;
-    struct gort__timer_own own;
+    struct gort__timer_reserve reserve;
     struct gort__waitq waiters; /* for the end of the running calls */
 };
 
@@ -88,7 +88,7 @@ static GORT_ALWAYS_INLINE void lock(gort_timer *t)
 
 static GORT_ALWAYS_INLINE void unlock(gort_timer *t)
 {
-    gort__lock_drop(&t->lock, GORT_RANK_SYNC);
+    gort__lock_release(&t->lock, GORT_RANK_SYNC);
 }
 
 /* Counts references; the lock is held. */
@@ -107,13 +107,13 @@ static void unlock_and_drop(gort_timer *t)
         record_put(NULL, t);
 }
 
-/* When a timer for so long is due. Most are time-outs that are not reached: see rough.c. m NULL: no run is on. */
+/* When a timer for so long is due. Most are time-outs that are not reached: see cached_now.c. m NULL: no run is on. */
 static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns)
 {
     int64_t when;
     if (!m || ns < LONG)
         return gort_in(ns > 0 ? ns : 0);
-    return __builtin_add_overflow(gort__rough_now(m), ns, &when) ? GORT_FOREVER : when;
+    return __builtin_add_overflow(gort__cached_now(m), ns, &when) ? GORT_FOREVER : when;
 }
 
 static void fire(void *arg);
@@ -124,7 +124,7 @@ static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
     refer(t, 1);
-    gort__timer_set_sure(&t->heap, &t->own, t->when, &t->when, fire, t);
+    gort__timer_set_sure(&t->heap, &t->reserve, t->when, &t->when, fire, t);
 }
 
 /* The next time of a periodic one, not before now. */
@@ -135,7 +135,7 @@ static void advance_locked(gort_timer *t)
         t->when = GORT_FOREVER;
 }
 
-enum { ARG_TIMER, ARG_TURN, ARG_BEGUN }; /* of the goroutine of a call */
+enum { ARG_TIMER, ARG_GEN, ARG_BEGUN }; /* of the goroutine of a call */
 
 /* The goroutine of a call ends, by gort_exit perhaps. */
 static void end_call(void *arg)
@@ -165,11 +165,11 @@ static bool is_call_of(const struct gort__g *g, const gort_timer *t)
 }
 
 /* The goroutine of one call. */
-static void call(gort_timer *t, uintptr_t turn)
+static void call(gort_timer *t, uintptr_t gen)
 {
     struct gort__m *m = gort__enter();
     lock(t);
-    bool wanted = t->turn == (uint32_t)turn && t->state == STARTED;
+    bool wanted = t->gen == (uint32_t)gen && t->state == STARTED;
     if (wanted) {
         t->calls++;
         m->g->arg[ARG_BEGUN] = 1;
@@ -187,7 +187,7 @@ static void call(gort_timer *t, uintptr_t turn)
 
 static void fire_locked(gort_timer *t)
 {
-    uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_TURN] = t->turn, [ARG_BEGUN] = 0};
+    uintptr_t args[] = {[ARG_TIMER] = (uintptr_t)t, [ARG_GEN] = t->gen, [ARG_BEGUN] = 0};
     int64_t now = gort__os_now();
     if (now < t->when) { /* set anew, or to later */
         arm_locked(t);
@@ -197,7 +197,7 @@ static void fire_locked(gort_timer *t)
     } else {
         t->state = STARTED;
         refer(t, 1);
-        if (gort__go_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
+        if (gort__spawn_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
             /* No memory: try again soon. */
             refer(t, -1);
             t->when = now + GORT_MS;
@@ -225,21 +225,21 @@ static void init(gort_timer *t, void (*fn)(void *), void *arg)
     t->lock = (struct gort__lock){0};
     t->refs = 1;
     t->state = IDLE;
-    t->turn = t->calls = 0;
+    t->gen = t->calls = 0;
     t->run = gort__load(&gort__sched.run, RELAXED);
     t->fn = fn;
     t->arg = arg;
     t->heap = (struct gort__timer){0};
-    t->own = (struct gort__timer_own){0};
+    t->reserve = (struct gort__timer_reserve){0};
     t->waiters = (struct gort__waitq){0};
 }
 
 gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), void *arg)
 {
     GORT_NEED("gort_timer_new", "function", fn);
-    struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
+    struct gort__m *m = gort__enter(), *light = m ? NULL : gort__enter_light();
     gort_timer *t = record_get(m);
-    gort__unhold(&held);
+    gort__leave_light(&light);
     if (t) {
         init(t, fn, arg);
         t->period = period > 0 ? period : 0;
@@ -260,7 +260,7 @@ static GORT_ALWAYS_INLINE bool cancel_locked(struct gort__m *m, gort_timer *t)
     if (t->state == PENDING && m && gort__timer_cancel(&t->heap))
         refer(t, -1); /* the owner has one still */
     t->state = IDLE;
-    t->turn++;
+    t->gen++;
     return active;
 }
 
@@ -310,7 +310,7 @@ int gort_timer_stop_wait(gort_timer *t)
     if (err || !t->calls || !m) {
         unlock(t);
     } else {
-        struct gort__waiter w = {.g = m->g, .shared = gort__wait_shared(m->g, GORT_FOREVER, true)};
+        struct gort__waiter w = {.g = m->g, .needs_claim = gort__wait_needs_claim(m->g, GORT_FOREVER, true)};
         struct gort__wait how = {&t->lock,     gort__wait_lock_sync, gort__wait_unlock_sync,
                                  GORT_FOREVER, GORT_WAIT_TIMER,      true};
         gort__waitq_push(&t->waiters, &w);
@@ -325,7 +325,7 @@ void gort_timer_free(gort_timer *t)
 {
     if (!t)
         return;
-    struct gort__m *m = gort__enter(), *held = m ? NULL : gort__hold();
+    struct gort__m *m = gort__enter(), *light = m ? NULL : gort__enter_light();
     /* Nobody else has it, and whoever had is not just about to unlock it. Pairs with refer and unlock. */
     if (gort__load(&t->refs, ACQUIRE) == 1 && gort__load(&t->lock.word, ACQUIRE) == 0) {
         gort__store(&t->refs, 0, RELAXED); /* who uses it after this is told (lock) */
@@ -335,7 +335,7 @@ void gort_timer_free(gort_timer *t)
         cancel_locked(m, t);
         unlock_and_drop(t);
     }
-    gort__unhold(&held);
+    gort__leave_light(&light);
     if (m)
         gort__leave(m);
 }

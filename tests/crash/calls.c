@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * calls.c - broken contracts end the program with one clear line that names the goroutine, and the dump.
- * Covers: src/base/fatal.c src/sched/spawn.c src/sched/self.c src/sched/exit.c src/sched/run.c src/sched/block.c
+ * Covers: src/base/fatal.c src/sched/spawn.c src/sched/self.c src/sched/gmain.c src/sched/run.c src/sched/block.c
  * Covers: src/sched/tight.c src/sync/wg.c
  */
 #include <gort.h>

@@ -116,7 +116,7 @@ FAULTS(keys)
     return both(err, both(gort_wg_wait(&wg), result));
 }
 
-static void tied(void *unused)
+static void bound(void *unused)
 {
     (void)unused;
     gort_lock_thread();
@@ -129,7 +129,7 @@ FAULTS_UP_TO(8, lock_thread)
     gort_wg wg = {0};
     int err = 0;
     for (int i = 0; i < 3; i++)
-        err = both(err, gort_wg_go(&wg, tied, NULL));
+        err = both(err, gort_wg_go(&wg, bound, NULL));
     return both(err, gort_wg_wait(&wg));
 }
 
@@ -160,7 +160,7 @@ FAULTS_UP_TO(8, maxprocs)
     int now = gort_maxprocs(0);
     CHECK(now == before + 6 || now == before);
     for (int i = 0; i < 20; i++)
-        err = both(err, gort_wg_go(&wg, tied, NULL));
+        err = both(err, gort_wg_go(&wg, bound, NULL));
     err = both(err, gort_wg_wait(&wg));
     gort_maxprocs(before);
     CHECK_EQ(gort_maxprocs(0), before);

@@ -61,7 +61,7 @@ struct soul {
     bool handled;
 };
 
-static void bury(void *arg)
+static void make_zombie(void *arg)
 {
     struct soul *s = arg;
     CHECK_STR(gort_name(), "born anew");
@@ -75,7 +75,7 @@ static void live(void *arg)
     CHECK_STR(gort_name(), "a name");
     gort_set_name("born anew");
     s->id = gort_id();
-    CHECK_EQ(AGAIN(s->err, gort_on_exit(bury, s)), 0);
+    CHECK_EQ(AGAIN(s->err, gort_on_exit(make_zombie, s)), 0);
     gort_lock_thread();
     gort_lock_thread();
     CHECK_EQ(AGAIN(s->err, gort_sleep_until(gort_in(GORT_MS))), 0);

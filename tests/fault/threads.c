@@ -2,7 +2,7 @@
 /*
  * threads.c - thread creation is refused (EAGAIN): one warning, the threads there are go on, and new ones come
  * when they may.
- * Covers: src/sched/keeper.c src/sched/tight.c
+ * Covers: src/sched/supervisor.c src/sched/tight.c
  *
  * The program's own pthread_create stands before libc's and refuses on demand; the sanitizers need theirs.
  */
@@ -135,7 +135,7 @@ TEST(they_come_when_allowed, .procs = "4", .timeout = 20)
     pthread_join(t, NULL);
 }
 
-/* A tied goroutine that waits needs another thread for the others: refused at first, then allowed. */
+/* A bound goroutine that waits needs another thread for the others: refused at first, then allowed. */
 static gort_wg gate;
 
 static void open_gate(void *unused)
@@ -196,8 +196,8 @@ TEST(it_is_said_once, .env = "GORT_MAXPROCS=4")
 }
 
 /*
- * One thread beside the keeper, none for sysmon, and each goroutine in turn keeps it for itself while it waits: their timers and
- * fds are seen to, and the thread of one that ends tied is followed by another, which is no sysmon either.
+ * One thread beside the supervisor, none for sysmon, and each goroutine in turn keeps it for itself while it waits: their timers and
+ * fds are seen to, and the thread of one that ends bound is followed by another, which is no sysmon either.
  */
 static int ends[2];
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, bury, let_go, send_away_plain; see ps.h) while a
+ * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, make_zombie, let_go, send_away_plain; see ps.h) while a
  * goroutine computes, calls, blocks, or is about to start, and a plain thread calls.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/run.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads (gort__m_main) on; the
- * keeper waits until main is done and ends the run as gort_run_with does. From then on the Ps are gone, and so is
+ * supervisor waits until main is done and ends the run as gort_run_with does. From then on the Ps are gone, and so is
  * every M whose memory was given back: nobody touches them. In the end main's thread is gone; that of goroutine 0
  * has ended, or is frozen, or is in user code and has its record, which it will free.
- * Modelled instead of real: the clock (it stands still until the keeper naps), what is freed in teardown.
+ * Modelled instead of real: the clock (it stands still until the supervisor naps), what is freed in teardown.
  * Bounded: interleavings with at most 2 preemptions, stores and signals at any time within them.
  */
 #define MODEL_REAL_RUN
@@ -20,13 +20,13 @@
 #pragma weak gort__alloc_free
 #pragma weak gort__arch_fp
 #pragma weak gort__arch_fp_read
-#pragma weak gort__block_init
+#pragma weak gort__argmem_init
 #pragma weak gort__census_print
 #pragma weak gort__conf_load
 #pragma weak gort__dump_who
 #pragma weak gort__fatal_hooks
-#pragma weak gort__g_name
-#pragma weak gort__keeper_loop
+#pragma weak gort__extra_name
+#pragma weak gort__supervisor_loop
 #pragma weak gort__lock_exposed
 #pragma weak gort__lock_init
 #pragma weak gort__netpoll_open
@@ -39,7 +39,7 @@
 #pragma weak gort__overflow_end
 #pragma weak gort__overflow_init
 #pragma weak gort__poll_close
-#pragma weak gort__rough_init
+#pragma weak gort__cached_now_init
 #pragma weak gort__slab_carve
 #pragma weak gort__slab_destroy
 #pragma weak gort__stack_class
@@ -74,7 +74,7 @@ void gort__os_vm_unmap(void *addr, size_t size)
     }
     (void)size;
 }
-/* Those that end do so: the explorer need not try how often it is asked in vain. */
+/* Those that end do so: the explorer need not try how often it is asked for nothing. */
 bool gort__os_thread_try_join(uintptr_t thread)
 {
     model_await(&book.ended[thread], 1);
@@ -88,16 +88,16 @@ int *gort__os_errno(void)
 {
     return __errno_location();
 }
-struct gort__os_thrown *gort__os_thrown(void)
+struct gort__os_eh_globals *gort__os_eh_globals(void)
 {
     return NULL;
 }
 /* Their records stay with the thread. */
-void gort__chunk_drop(struct gort__chunk *c)
+void gort__slab_chunk_drop(struct gort__chunk *c)
 {
     (void)c;
 }
-void gort__g_cleanup(struct gort__g *g)
+void gort__gmain_cleanup(struct gort__g *g)
 {
     (void)g;
 }
@@ -142,12 +142,12 @@ static void m_thread(void)
     gort__m_main(&ms[i]);
     book.ended[i] = 1;
 }
-static void keeper(void)
+static void supervisor(void)
 {
     struct gort__sched *s = &gort__sched;
     do {
-        model_await(&book.keeper, 1);
-        book.keeper = 0;
+        model_await(&book.supervisor, 1);
+        book.supervisor = 0;
     } while (!s->main_done);
     gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* as gort_run_with does */
     end_threads();
@@ -156,7 +156,7 @@ static void keeper(void)
     for (int i = 0; i < 2; i++)
         if (!keep_p(&ps[i]))
             gort__os_vm_unmap(&ps[i], sizeof ps[i]);
-    for (struct gort__m *m = orphans, *next; m; m = next) {
+    for (struct gort__m *m = zombies, *next; m; m = next) {
         next = m->link;
         let_go(m);
     }
@@ -216,18 +216,18 @@ static void start(void (*goroutine)(void), bool sleeps, bool with_plain)
     gs[1].flags = GORT_G_MAIN;
     if (with_plain)
         is_plain(3);
-    orphans = leaving = lingering = NULL;
-    gort__orphans = 0;
+    zombies = leaving = lingering = NULL;
+    gort__zombie_count = 0;
     left_running = false;
     main_call.returned = false;
     end_setup(with_plain ? 4 : 2, true);
-    model_memory(&orphans, sizeof orphans);
+    model_memory(&zombies, sizeof zombies);
     model_memory(&leaving, sizeof leaving);
     model_memory(&lingering, sizeof lingering);
-    model_memory(&gort__orphans, sizeof gort__orphans);
+    model_memory(&gort__zombie_count, sizeof gort__zombie_count);
     model_memory(&left_running, sizeof left_running);
     model_memory(&main_call, sizeof main_call);
-    model_quiet(&gort__orphans, sizeof gort__orphans);
+    model_quiet(&gort__zombie_count, sizeof gort__zombie_count);
     model_quiet(&s->main_leaving, sizeof s->main_leaving);
 }
 static void one_computes(void)
@@ -254,14 +254,14 @@ static void plain_calls(void)
 static void run_is_gone(void)
 {
     MODEL_ASSERT(book.done == 1u << 2 && book.ended[1]);
-    MODEL_ASSERT(book.ended[0] || ms[0].fate == GORT_FATE_ORPHAN);
+    MODEL_ASSERT(book.ended[0] || ms[0].reaper == GORT_REAPER_THREAD);
     MODEL_ASSERT(book.ended[0] || ms[0].frozen || !ms[0].inside);
     MODEL_ASSERT(!gort__sched.lock.word);
 }
 
 #define CASE(prepares, ...)                                                                                  \
     {                                                                                                        \
-        .setup = prepares, .threads = {m_thread, m_thread, keeper, __VA_ARGS__}, .final = run_is_gone,       \
+        .setup = prepares, .threads = {m_thread, m_thread, supervisor, __VA_ARGS__}, .final = run_is_gone,   \
         .handler = on_model_signal                                                                           \
     }
 static const struct model computing = CASE(one_computes, NULL);

@@ -42,7 +42,7 @@ static void slice_ends(void)
 {
     publish(1);
     gort__ready_events(&ms[0], woken_list(1));
-    gort__mode_on(&ps[0], GORT_MODE_OVER);
+    gort__p_mode_on(&ps[0], GORT_MODE_OVER);
     loop(&ms[0]);
 }
 
@@ -92,7 +92,7 @@ static void two_with_events(void)
     start_with(2, true, 1, WOKEN);
     for (int i = 0; i < 3; i++) {
         put_runnable(i);
-        gort__p_put_woken(&ps[0], &gs[i]);
+        gort__local_put_woken(&ps[0], &gs[i]);
     }
 }
 /* The same, and there are no more threads. */
@@ -107,8 +107,8 @@ static void two_by_turns(void)
     start_with(2, true, 1, RINGS | WOKEN);
     book.ticks = 2 * WOKEN_MOST;
     put_runnable(0);
-    gort__p_put_woken(&ps[0], &gs[0]);
-    gort__mode_on(&ps[0], GORT_MODE_WOKEN);
+    gort__local_put_woken(&ps[0], &gs[0]);
+    gort__p_mode_on(&ps[0], GORT_MODE_WOKEN);
     put_runnable(1);
     gort__queue_put_locked(&gs[1]);
 }

@@ -13,9 +13,9 @@
 #include "model/locks.h"
 
 /* Never reached from here; they only have to link. */
-#pragma weak gort__enter_plain
-#pragma weak gort__fd_get
-#pragma weak gort__leave_slow
+#pragma weak gort__entry_plain
+#pragma weak gort__table_get
+#pragma weak gort__entry_leave_slow
 #pragma weak gort__os_now
 #pragma weak gort_block_enter
 #pragma weak gort_block_leave
@@ -61,9 +61,9 @@ int gort__os_poll_del(int poller, int fd)
     return 0;
 }
 void gort__os_thread_yield(void) {}
-int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool stubborn, const char *call)
+int gort__wait_refused(const struct gort__m *m, int64_t deadline, bool no_cancel, const char *call)
 {
-    (void)m, (void)deadline, (void)stubborn, (void)call;
+    (void)m, (void)deadline, (void)no_cancel, (void)call;
     return 0;
 }
 int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
@@ -81,7 +81,7 @@ int *gort_priv_errno(void)
     return __errno_location();
 }
 
-void gort__duty_notice_fd(struct gort__m *m) /* somebody always looks here */
+void gort__poller_notice_fd(struct gort__m *m) /* somebody always looks here */
 {
     (void)m;
 }
@@ -175,13 +175,13 @@ static void writes_to(int i, uint32_t generation)
     struct gort__io io = operation(GORT__DIR_WRITE);
     struct gort__m *m = &ms[i];
     io.generation = generation;
-    int err = gort__io_turn_take(&m, &io);
+    int err = gort__io_write_lock(&m, &io);
     book.got[i] = 1000 + err;
     if (err)
         return;
     MODEL_ASSERT(gort__add(&book.writing[generation], 1, SEQ_CST) == 0);
     gort__sub(&book.writing[generation], 1, SEQ_CST);
-    gort__io_turn_give(m, &io);
+    gort__io_write_unlock(m, &io);
 }
 static void writer0(void)
 {
@@ -200,12 +200,12 @@ static void stuck0(void)
 {
     struct gort__io io = operation(GORT__DIR_WRITE);
     struct gort__m *m = &ms[0];
-    int err = gort__io_turn_take(&m, &io);
+    int err = gort__io_write_lock(&m, &io);
     book.got[0] = 1000 + err;
     if (err)
         return;
     model_await(&book.file, 1);
-    gort__io_turn_give(m, &io);
+    gort__io_write_unlock(m, &io);
 }
 /* Closes it, then writes to the file that has the number now. */
 static void closer_writes1(void)
@@ -267,7 +267,7 @@ static void two_told(void)
 static void three_write(void)
 {
     expect(3, 0, 0);
-    MODEL_ASSERT(file_of.turn == 0);
+    MODEL_ASSERT(file_of.write_lock == 0);
 }
 static void next_file_is_written(void)
 {
@@ -276,7 +276,7 @@ static void next_file_is_written(void)
         if (book.got[i] != 1000)
             model_fail("writer %d of the next file: %s", i,
                        book.got[i] ? "a wrong result" : "it waits for ever for the former file's turn");
-    MODEL_ASSERT(file_of.turn == gort__fd_turn(1, GORT__TURN_FREE));
+    MODEL_ASSERT(file_of.write_lock == gort__fd_write_lock_word(1, GORT__WRITE_LOCK_FREE));
 }
 
 static const struct model event = {.setup = start, .threads = {reader0, one_byte}, .final = one_reads};
@@ -343,7 +343,7 @@ TEST(mutation_event_weak)
 }
 TEST(mutation_hold_torn)
 {
-    model_catch(&closing_two, "torn count of calls", "gort__fd_hold", MODEL_OP_RMW, MODEL_TORN);
+    model_catch(&closing_two, "torn count of calls", "gort__fd_pin", MODEL_OP_RMW, MODEL_TORN);
 }
 TEST(mutation_retire_torn)
 {
@@ -351,17 +351,19 @@ TEST(mutation_retire_torn)
 }
 TEST(mutation_turn_torn)
 {
-    model_catch(&turns, "torn taking of a turn", "gort__io_turn_take", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&turns, "torn taking of a turn", "gort__io_write_lock", MODEL_OP_CAS, MODEL_TORN);
 }
 TEST(mutation_turn_of_a_generation)
 {
-    model_catch_at(
-        &stuck, "a close that leaves the turn taken",
-        (struct model_mutation){
-            .func = "gort__fd_retire", .op = MODEL_OP_STORE, .kind = MODEL_SKIPPED, .word = "&f->turn"});
+    model_catch_at(&stuck, "a close that leaves the turn taken",
+                   (struct model_mutation){.func = "gort__fd_retire",
+                                           .op = MODEL_OP_STORE,
+                                           .kind = MODEL_SKIPPED,
+                                           .word = "&f->write_lock"});
 }
 TEST(mutation_turn_given_back_late)
 {
-    struct model_mutation blind = {.func = "gort__io_turn_give", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED};
+    struct model_mutation blind = {
+        .func = "gort__io_write_unlock", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED};
     model_catch_at(&stuck, "a former writer gives back the new file's turn", blind);
 }

@@ -20,61 +20,61 @@
 
 static void *self_get(void);
 static void switch_stack(void);
-#define gort__arch_self()            self_get()
-#define gort__arch_set_self(m)       ((void)(m))
-#define gort__arch_home()            self_get()
-#define gort__arch_switch(from, to)  ((void)(from), (void)(to), switch_stack())
-#define gort__arch_return(value)     (value)
-#define gort__arch_return_int(value) (value)
+#define gort__arch_self()                  self_get()
+#define gort__arch_set_self(m)             ((void)(m))
+#define gort__arch_home()                  self_get()
+#define gort__arch_switch(from, to)        ((void)(from), (void)(to), switch_stack())
+#define gort__arch_ret_indirect(value)     (value)
+#define gort__arch_ret_indirect_int(value) (value)
 #undef GORT_ARCH_TAIL
-#undef GORT_ARCH_RETURN_AS
+#undef GORT_ARCH_RET_INDIRECT_AS
 #define GORT_ARCH_TAIL
-#define GORT_ARCH_RETURN_AS(type, value, ...) (value)
-#define gort__arch_make(ctx, hi, fn)          ((void)(ctx), (void)(hi), (void)(fn))
+#define GORT_ARCH_RET_INDIRECT_AS(type, value, ...) (value)
+#define gort__arch_make(ctx, hi, fn)                ((void)(ctx), (void)(hi), (void)(fn))
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__mask_put_away
 #pragma weak gort__mask_take_up
 #pragma weak gort__block_call_run
-#pragma weak gort__enter_plain
+#pragma weak gort__entry_plain
 #pragma weak gort__find
-#pragma weak gort__fresh_may_start
+#pragma weak gort__cputime_admit_new
 #pragma weak gort__fuzz_here
-#pragma weak gort__unlocked
+#pragma weak gort__fuzz_release_slow
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_collect
-#pragma weak gort__held_take
-#pragma weak gort__hold_slow
-#pragma weak gort__later_look
-#pragma weak gort__leave_blocking
-#pragma weak gort__leave_slow
+#pragma weak gort__preempted_take
+#pragma weak gort__entry_light_slow
+#pragma weak gort__wake_defer_look
+#pragma weak gort__entry_leave_blocking
+#pragma weak gort__entry_leave_slow
 #pragma weak gort__os_nap
 #pragma weak gort__os_thread_yield
 #pragma weak gort__overflow_check
-#pragma weak gort__p_put_woken
-#pragma weak gort__p_put_woken_fits
+#pragma weak gort__local_put_woken
+#pragma weak gort__local_put_woken_fits
 #pragma weak gort__poll_pending
 #pragma weak gort__queue_take
-#pragma weak gort__rest_work
-#pragma weak gort__run_bound
+#pragma weak gort__sysmon_sleep_work
+#pragma weak gort__handoff_run_bound
 #pragma weak gort__scope_refuses
 #pragma weak gort__scope_wait_begin
 #pragma weak gort__scope_wait_end
-#pragma weak gort__spin_stop
+#pragma weak gort__idle_spin_stop
 #pragma weak gort__stack_class
 #pragma weak gort__stack_get
 #pragma weak gort__stack_guard_size
-#pragma weak gort__start_here
+#pragma weak gort__gmain_start
 #pragma weak gort__timer_ready_at
 #pragma weak gort__tight_take
 #pragma weak gort__tight_turn
-#pragma weak gort__turn_held
+#pragma weak gort__turn_preempted
 #pragma weak gort__turn_look
 #pragma weak gort__turn_others
 #pragma weak gort__turn_pick
 #pragma weak gort__turn_woken
-#pragma weak gort__wait_for_locked
-#pragma weak gort__wake_p
+#pragma weak gort__handoff_wait_bound
+#pragma weak gort__idle_wake_p
 
 #include "sched/runq.c"
 #include "sched/park.c"
@@ -131,7 +131,7 @@ static void switch_stack(void)
 {
     int i = me();
     asleep.off[i] = !asleep.hasty;
-    gort__switch_finish(); /* on g0 */
+    gort__schedule_switch_finish(); /* on g0 */
     if (asleep.hasty)
         (void)gort__load(&asleep.armed, RELAXED);
     asleep.off[i] = true;
@@ -144,16 +144,16 @@ static void switch_stack(void)
 static void resume(struct gort__g *g)
 {
     int i = (int)(g - gs);
-    if (!asleep.off[i] && !gort__alone()) /* else it is queued, and waits until its M has time for it */
+    if (!asleep.off[i] && !gort__p_alone()) /* else it is queued, and waits until its M has time for it */
         model_fail("goroutine %d is resumed while it is on its stack", i);
     MODEL_ASSERT(gort__xchg(&asleep.resumed[i], 1, SEQ_CST) == 0);
 }
-void gort__p_put_next(struct gort__p *p, struct gort__g *g)
+void gort__local_put_next(struct gort__p *p, struct gort__g *g)
 {
     (void)p;
     resume(g);
 }
-void gort__p_put(struct gort__p *p, struct gort__g *g)
+void gort__local_put(struct gort__p *p, struct gort__g *g)
 {
     (void)p;
     resume(g);
@@ -190,7 +190,7 @@ int gort__timer_set(struct gort__timer *t, int64_t when, void (*fn)(void *), voi
     (void)t;
     gort__lock_take(&asleep.alarm_lock, GORT_RANK_TIMER);
     asleep.alarm = arg;
-    gort__lock_drop(&asleep.alarm_lock, GORT_RANK_TIMER);
+    gort__lock_release(&asleep.alarm_lock, GORT_RANK_TIMER);
     gort__store(&asleep.armed, 1, SEQ_CST);
     return 0;
 }
@@ -199,7 +199,7 @@ void gort__timer_del(struct gort__timer *t)
     (void)t;
     gort__lock_take(&asleep.alarm_lock, GORT_RANK_TIMER);
     asleep.alarm = NULL;
-    gort__lock_drop(&asleep.alarm_lock, GORT_RANK_TIMER);
+    gort__lock_release(&asleep.alarm_lock, GORT_RANK_TIMER);
 }
 #ifndef MODEL_CLOCK
 int64_t gort__os_now(void)
@@ -220,7 +220,7 @@ static void alarm_fires(void)
         g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
         gort__glist_add(&woken, g);
     }
-    gort__lock_drop(&asleep.alarm_lock, GORT_RANK_TIMER);
+    gort__lock_release(&asleep.alarm_lock, GORT_RANK_TIMER);
     if (woken.n)
         gort__ready(self_get(), g);
 }
@@ -242,7 +242,7 @@ static void gs_start(void)
     s->run = 1;
     for (int i = 0; i < TS; i++) {
         s->ps[i] = &ps[i];
-        ps[i].turn = 1000;
+        ps[i].fair_in = 1000;
         ps[i].timers.first = INT64_MAX;
         ps[i].m = &ms[i];
         ms[i].p = &ps[i];

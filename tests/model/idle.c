@@ -3,7 +3,7 @@
  * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park; see ms.h), with two
  * or three Ms: no wake-up is lost, and no goroutine runs twice.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/sched.h src/sched/find.c src/sched/idle.c src/sched/m.c src/sched/proc.c
+ * Covers: src/sched/sched.h src/sched/find.c src/sched/idle.c src/sched/m.c src/sched/p.c
  * Covers: src/sched/queue.c src/sched/runq.c src/sched/park.c
  */
 #include "model/ms.h"
@@ -13,7 +13,7 @@
 /* M 2 gives up its P: its goroutine makes an announced blocking call that lasts. */
 static void hands_off(void)
 {
-    gort__p_handoff(&ms[2]);
+    gort__handoff_give(&ms[2]);
 }
 
 /* A goroutine on M 0 readies others and then computes for ever. */
@@ -152,8 +152,7 @@ TEST(mutation_publish_weak)
 {
     struct model m = one;
     m.memory = MODEL_WEAK;
-    model_catch(&m, "no fence before the look at idle Ps", "gort__wake_if_idle", MODEL_OP_FENCE,
-                MODEL_SKIPPED);
+    model_catch(&m, "no fence before the look at idle Ps", "gort__idle_wake", MODEL_OP_FENCE, MODEL_SKIPPED);
 }
 TEST(mutation_stop_spinning_weak)
 {
@@ -165,14 +164,14 @@ TEST(mutation_found)
 {
     struct model m = busy;
     m.preemptions = 3;
-    model_catch(&m, "no fence after finding work", "gort__spin_stop", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
+    model_catch(&m, "no fence after finding work", "gort__idle_spin_stop", MODEL_OP_RMW, MODEL_NOT_A_FENCE);
 }
 TEST(mutation_found_weak)
 {
     struct model m = busy;
     m.memory = MODEL_WEAK;
     m.preemptions = 3;
-    model_catch(&m, "no fence before the look of one that found work", "gort__spin_stop", MODEL_OP_FENCE,
+    model_catch(&m, "no fence before the look of one that found work", "gort__idle_spin_stop", MODEL_OP_FENCE,
                 MODEL_SKIPPED);
 }
 TEST(mutation_publish_list)

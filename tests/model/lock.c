@@ -16,8 +16,8 @@
 #pragma weak gort__os_say_refused
 
 /* Ranks are checked elsewhere. */
-#define gort__arch_held()        UINT64_C(0)
-#define gort__arch_set_held(set) ((void)(set))
+#define gort__arch_ranks()        UINT64_C(0)
+#define gort__arch_set_ranks(set) ((void)(set))
 /* The only system call of barrier.c that is made where membarrier is not refused. */
 static long model_syscall(long number, ...)
 {
@@ -61,12 +61,12 @@ void gort__os_futex_wake(uint32_t *word, int count)
 static void setup(bool full, int users)
 {
     gort__os_light_is_full = full;
-    gort__lock_care = full ? GORT_LOCK_FENCE : 0;
+    gort__lock_slow_mask = full ? GORT_LOCK_FENCE : 0;
     memset(counts, 0, sizeof counts);
     memset(&book, 0, sizeof book);
     book.users = book.wanting = users;
     model_memory(&book, sizeof book);
-    model_memory(&gort__lock_care, sizeof gort__lock_care);
+    model_memory(&gort__lock_slow_mask, sizeof gort__lock_slow_mask);
     model_memory(counts, sizeof counts);
     model_quiet(&gort__os_light_is_full, sizeof gort__os_light_is_full);
     model_quiet(&gort__lock_exposed, sizeof gort__lock_exposed);
@@ -96,7 +96,7 @@ static void take(void)
 
 static void drop(void)
 {
-    gort__lock_drop(&book.lock, GORT_RANK_NONE);
+    gort__lock_release(&book.lock, GORT_RANK_NONE);
 }
 
 /* The last one that had it gives it back: from then on nobody may touch it. */
@@ -123,7 +123,7 @@ static void all_had_it(void)
 {
     if (book.wanting)
         model_fail("%d wait for a lock that nobody holds", book.wanting);
-    MODEL_ASSERT(!(gort__lock_care & ~GORT_LOCK_FENCE));
+    MODEL_ASSERT(!(gort__lock_slow_mask & ~GORT_LOCK_FENCE));
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */
@@ -170,7 +170,7 @@ TEST(mutation_drop_unordered)
 {
     struct model m = three;
     m.memory = MODEL_WEAK;
-    model_catch(&m, "a drop that lets stores overtake it", "gort__lock_free", MODEL_OP_STORE,
+    model_catch(&m, "a drop that lets stores overtake it", "gort__lock_release_look", MODEL_OP_STORE,
                 MODEL_UNORDERED);
 }
 

@@ -19,23 +19,23 @@ void gort__lock_slow(struct gort__lock *l)
     do {
         model_await(&l->word, 0);
         free_word = 0;
-    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_drop */
+    } while (!gort__cas(&l->word, &free_word, 1, ACQUIRE)); /* pairs with gort__lock_release */
 }
 static inline void model_lock_drop(struct gort__lock *l)
 {
     gort__store(&l->word, 0, RELEASE); /* pairs with gort__lock_take */
 }
-#define gort__lock_drop(l, rank) model_lock_drop(l)
-#define gort__lock_free(l, rank) ((void)(rank), model_lock_drop(l), false)
+#define gort__lock_release(l, rank)      model_lock_drop(l)
+#define gort__lock_release_look(l, rank) ((void)(rank), model_lock_drop(l), false)
 void gort__lock_rank_take(enum gort__rank rank)
 {
     (void)rank;
 }
-void gort__lock_rank_drop(enum gort__rank rank)
+void gort__lock_rank_release(enum gort__rank rank)
 {
     (void)rank;
 }
-void gort__g_check_edge(const struct gort__g *g, enum gort__gstate to)
+void gort__state_check_edge(const struct gort__g *g, enum gort__gstate to)
 {
     (void)g, (void)to;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ms.h - what the models about Ms that look for work, sleep and are woken (idle.c, events.c, duty.c) have in common: the real
+ * ms.h - what the models about Ms that look for work, sleep and are woken (idle.c, events.c, poller.c) have in common: the real
  * sources, small versions of what they call, threads, setup and the oracle.
  *
  * An M here is a model thread that calls gort__find as the real loop does; a goroutine is a function call that
  * returns, or one that computes for ever: then its M ends and keeps its P. In the end, when nobody can make a
  * step, every published goroutine has run once, unless all Ps are with goroutines that compute for ever: then sysmon has
  * been told that it waits.
- * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the keeper
+ * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the supervisor
  * (model threads stand by that become the wanted ones), the poller (a sleep that a kick ends), the heap of timers (each
  * P has room for one). Absent: stops of the world, bound goroutines, stacks, fds that are ready, the watch.
  * Each case says what it is about: rings, woken goroutines, timers, fds. The rest is quiet: visible at once, and no steps.
@@ -22,17 +22,17 @@
 /* Never reached from here; they only have to link. */
 #pragma weak gort__os_beat
 #pragma weak gort__warn
-#pragma weak gort__attend
+#pragma weak gort__entry_attend
 #pragma weak gort__entry_thread_ends
 #pragma weak gort__os_at_thread_end
-#pragma weak gort__lap_begin
-#pragma weak gort__lap_end
+#pragma weak gort__cputime_begin
+#pragma weak gort__cputime_end
 #pragma weak gort__preempt_ask
 #pragma weak gort__preempt_thread
 #pragma weak gort__preempt_thread_end
-#pragma weak gort__rest_again_locked
-#pragma weak gort__rest_guard_locked
-#pragma weak gort__estate_free
+#pragma weak gort__sysmon_sleep_disarm_locked
+#pragma weak gort__sysmon_sleep_arm_locked
+#pragma weak gort__zombie_free
 #pragma weak gort__fuzz_point
 #pragma weak gort__g_cache_flush
 #pragma weak gort__os_altstack_restore
@@ -48,12 +48,12 @@
 #pragma weak gort__os_thread_yield
 #pragma weak gort__mask_doubt
 #pragma weak gort__mask_thread
-#pragma weak gort__os_thrown
+#pragma weak gort__os_eh_globals
 #pragma weak gort__os_vm_guard
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
 #pragma weak gort__stack_cache_flush
-#pragma weak gort__switch_away
+#pragma weak gort__schedule_switch_away
 #pragma weak gort__world_event
 
 #include "sched/verbs.h"
@@ -65,14 +65,14 @@ static uint64_t ticks(void);
 #include "sched/queue.c"
 #include "sched/turn.c"
 #include "sched/tight.c"
-#include "sched/proc.c"
+#include "sched/p.c"
 #include "sched/idle.c"
 #include "sched/find.c"
 #include "sched/m.c"
-#include "sched/owner.c"
+#include "sched/handoff.c"
 #include "sched/park.c"
 #include "sched/netpoll.c"
-#include "sched/duty.c"
+#include "sched/poller.c"
 
 #ifndef gort__asan
 bool gort__asan;
@@ -89,19 +89,19 @@ bool gort__asan;
 struct gort__sched gort__sched;
 
 /* Nobody stops the world. */
-void gort__world_rest(struct gort__m *m, void *sp)
+void gort__world_publish_sp(struct gort__m *m, void *sp)
 {
     (void)m;
     (void)sp;
 }
 
-void gort__world_rise(struct gort__m *m)
+void gort__world_retract_sp(struct gort__m *m)
 {
     (void)m;
 }
 
 bool gort__os_light_is_full;
-int gort__orphans;
+int gort__zombie_count;
 _Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[MS + MADE]; /* the first is the publisher's; the last have no thread yet */
 static struct gort__p ps[PS];
@@ -120,7 +120,7 @@ static struct {
 
 /* --- what the real code calls ----------------------------------------------------------------- */
 
-struct gort__g gort__chore;
+struct gort__g gort__poll_marker;
 bool (*gort__poll_claim)(struct gort__poll_waiter *w);
 uint32_t gort__poll_pending(void)
 {
@@ -153,7 +153,7 @@ int64_t gort__timer_next(void)
     }
     return next;
 }
-bool gort__timer_crowd(void)
+bool gort__timer_coalesces(void)
 {
     return false;
 }
@@ -166,8 +166,8 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     book.published |= 1u << i;
     gs[i].state = GORT_G_WAITING;
     struct gort__glist woken = {&gs[i], &gs[i], 1};
-    if (m->p && gort__p_empty(m->p)) /* as in timer.c */
-        gort__ready_events_quietly(m, woken);
+    if (m->p && gort__local_empty(m->p)) /* as in timer.c */
+        gort__ready_events_no_wake(m, woken);
     else
         gort__ready_events(m, woken);
     return 1;
@@ -180,7 +180,7 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return n;
 }
 /* As in schedule.c, but for the fair picks. */
-struct gort__g *gort__pick_local(struct gort__p *p)
+struct gort__g *gort__schedule_pick_local(struct gort__p *p)
 {
     struct gort__g *g = p->mode & GORT_MODE_OVER ? NULL : gort__runq_get_next(&p->runq);
     if (g)
@@ -222,27 +222,27 @@ void *gort__os_vm_map(size_t size, size_t align)
     (void)size, (void)align;
     model_cut(); /* more threads on demand than the model has */
 }
-void gort__deadlock_check_locked(void) {}
-void gort__rest_calm(void) {}
-void gort__rest_work(void)
+void gort__supervisor_deadlock_locked(void) {}
+void gort__sysmon_sleep_calm(void) {}
+void gort__sysmon_sleep_work(void)
 {
     book.noted = book.published;
 }
-void gort__sysmon_poke_slow(void)
+void gort__sysmon_sleep_notify(void)
 {
-    gort__rest_work();
+    gort__sysmon_sleep_work();
 }
-/* All Ps are busy: sysmon wakes for the timer and listens to the fds (rest.c explores that it does), and sees to them. */
-void gort__rest_timer(int64_t when)
+/* All Ps are busy: sysmon wakes for the timer and listens to the fds (sysmon_sleep.c explores that it does), and sees to them. */
+void gort__sysmon_sleep_timer(int64_t when)
 {
     (void)when;
 }
-void gort__rest_events(void) {}
+void gort__sysmon_sleep_events(void) {}
 void gort__overflow_check(struct gort__g *g)
 {
     (void)g;
 }
-void gort__keeper_wake_locked(void)
+void gort__supervisor_wake_locked(void)
 {
     struct gort__m *m = gort__sched.wanted_ms;
     if (!m) /* it is to try again soon: here it never does */
@@ -272,7 +272,7 @@ static void loop(struct gort__m *m)
             return;
         MODEL_ASSERT(m->p && m->p->m == m);
         if (m->spinning)
-            gort__spin_stop(m);
+            gort__idle_spin_stop(m);
         if (!run(g))
             return;
     }
@@ -319,7 +319,7 @@ static GORT_UNUSED void plain_readies_one(void)
 /* Its goroutine makes an announced blocking call that lasts: the P changes hands with all that it has. */
 static GORT_UNUSED void hands_off_own(void)
 {
-    gort__p_handoff(&ms[0]);
+    gort__handoff_give(&ms[0]);
 }
 
 /* --- setup and oracle ------------------------------------------------------------------------- */
@@ -348,7 +348,7 @@ static void start_with(int procs, bool inside, int spare, int about)
     for (int i = 0; i < procs; i++) {
         s->ps[i] = &ps[i];
         ps[i].id = i;
-        ps[i].turn = 1000;
+        ps[i].fair_in = 1000;
         ps[i].timers.first = INT64_MAX;
         if (i > 0 || inside)
             gort__p_take(&ms[i], &ps[i]);
@@ -367,7 +367,8 @@ static void start_with(int procs, bool inside, int spare, int about)
         model_quiet(&book.pending, sizeof book.pending);
     model_quiet(&s->sysmon_state, sizeof s->sysmon_state);
     model_quiet(&s->fuzz, sizeof s->fuzz);
-    model_quiet(&s->held_n, offsetof(struct gort__sched, held_cpu) - offsetof(struct gort__sched, held_n));
+    model_quiet(&s->preempted_n,
+                offsetof(struct gort__sched, preempted_cpu) - offsetof(struct gort__sched, preempted_n));
     if (!(about & RINGS))
         model_quiet(&s->queued, sizeof s->queued);
     if (!(about & WOKEN))
@@ -422,9 +423,9 @@ static void all_done(void)
     for (int i = 0; book.timers && i < s->p_made; i++)
         next = ps[i].timers.first < next ? ps[i].timers.first : next;
     if (next != INT64_MAX && book.computing < (uint32_t)s->procs && (!s->poll_until || s->poll_until > next))
-        model_fail("a timer is due at %d, the one on duty sleeps until %d", (int)next, (int)s->poll_until);
+        model_fail("a timer is due at %d, the poll owner sleeps until %d", (int)next, (int)s->poll_until);
     if (book.pending && book.computing < (uint32_t)s->procs && !s->poll_until)
-        model_fail("one waits for an fd, and nobody is on duty");
+        model_fail("one waits for an fd, and nobody owns the poller");
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps.h - what the models about Ps that change hands (owner.c, world.c, end.c) have in common: the real sources, small
+ * ps.h - what the models about Ps that change hands (handoff.c, world.c, end.c) have in common: the real sources, small
  * versions of what they call, threads to build cases from, and the oracle.
  *
  * Thread i of a model is the thread of M i. A goroutine is a function call: user(), a step in user code, which
  * sysmon takes for a sleep in the kernel, too; call(), an ordinary gort call that uses its P; and the announced blocking
  * calls of block.c. Signals are the engine's: the real handler runs before any step of the thread they are for.
  * The kernel's membarrier is the engine's too; `full` cases have none, and fences instead (GORT_ATT_FENCE).
- * Modelled instead of real: the switch of stacks, the lock's slow path, futexes, the keeper. Quiet, that is visible at
+ * Modelled instead of real: the switch of stacks, the lock's slow path, futexes, the supervisor. Quiet, that is visible at
  * once and no steps: the states of goroutines, the Ps' queues (runq.c and idle.c explore those), what sysmon only guesses by.
- * Absent: timers, fds, tied goroutines, gort_block, code in libc, fork.
+ * Absent: timers, fds, bound goroutines, gort_block, code in libc, fork.
  */
 #ifndef GORT_TEST_MODEL_PS_H
 #define GORT_TEST_MODEL_PS_H
@@ -42,14 +42,14 @@ static long model_syscall(long number, ...)
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__warn
-#pragma weak gort__chunk_drop
-#pragma weak gort__duty
-#pragma weak gort__duty_guards
+#pragma weak gort__slab_chunk_drop
+#pragma weak gort__poller_wait
+#pragma weak gort__poller_covers
 #pragma weak gort__fuzz_point
-#pragma weak gort__g_cleanup
+#pragma weak gort__gmain_cleanup
 #pragma weak gort__os_errno
 #pragma weak gort__os_thread_join
-#pragma weak gort__later_watch
+#pragma weak gort__wake_defer_watch
 #pragma weak gort__mask_doubt
 #pragma weak gort__warn
 #pragma weak gort__mask_take_up
@@ -59,23 +59,23 @@ static long model_syscall(long number, ...)
 #pragma weak gort__os_say_refused
 #pragma weak gort__os_thread_stack
 #pragma weak gort__os_thread_stack_size
-#pragma weak gort__os_thrown
-#pragma weak gort__shrink_stir
+#pragma weak gort__os_eh_globals
+#pragma weak gort__scavenge_stack_stir
 #pragma weak gort__os_vm_guard
 #pragma weak gort__poll_kick
 #pragma weak gort__queue_put_and_wake
-#pragma weak gort__rest_again_locked
-#pragma weak gort__rest_close
-#pragma weak gort__rest_guard_locked
-#pragma weak gort__rest_if_idle
-#pragma weak gort__rest_open
-#pragma weak gort__rest_quit
-#pragma weak gort__rest_sleep
-#pragma weak gort__rest_until
-#pragma weak gort__rest_work
+#pragma weak gort__sysmon_sleep_disarm_locked
+#pragma weak gort__sysmon_sleep_close
+#pragma weak gort__sysmon_sleep_arm_locked
+#pragma weak gort__sysmon_sleep_if_idle
+#pragma weak gort__sysmon_sleep_open
+#pragma weak gort__sysmon_sleep_quit
+#pragma weak gort__sysmon_sleep
+#pragma weak gort__sysmon_sleep_until
+#pragma weak gort__sysmon_sleep_work
 #pragma weak gort__os_vm_unmap
 #pragma weak gort__schedule_loop
-#pragma weak gort__sysmon_poke_slow
+#pragma weak gort__sysmon_sleep_notify
 #pragma weak gort__timer_heap_init
 
 #include "os/linux/barrier.c"
@@ -83,11 +83,11 @@ static long model_syscall(long number, ...)
 #include "sched/queue.c"
 #include "sched/turn.c"
 #include "sched/tight.c"
-#include "sched/proc.c"
+#include "sched/p.c"
 #include "sched/idle.c"
 #include "sched/find.c"
 #include "sched/m.c"
-#include "sched/owner.c"
+#include "sched/handoff.c"
 #include "sched/entry.c"
 #include "sched/block.c"
 #include "sched/preempt.c"
@@ -105,14 +105,14 @@ struct gort__os_force gort__os_force; /* nothing is forced */
 
 #ifndef MODEL_REAL_RUN
 struct gort__sched gort__sched;
-int gort__orphans;
-void gort__estate_free(struct gort__estate *e)
+int gort__zombie_count;
+void gort__zombie_free(struct gort__zombie *e)
 {
     (void)e;
     model_fail("nobody is left behind");
 }
 #endif
-struct gort__g gort__chore;
+struct gort__g gort__poll_marker;
 _Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];
 static struct gort__p ps[PS];
@@ -127,12 +127,12 @@ static struct {
     uint32_t users[PS];   /* who uses this P right now */
     uint32_t work[PS];    /* counted by whoever uses it, in the way that a P's own data is written */
     uint32_t worked[PS];  /* what it must be */
-    uint32_t patient;     /* these run while nobody is held: bits */
+    uint32_t patient;     /* these run while nobody is preempted: bits */
     uint32_t last;        /* these run when goroutine 0 has ended: bits */
     bool computes;        /* sysmon sees that nobody sleeps */
     int64_t cpu;          /* that every thread has used */
     int64_t now;          /* for sysmon, which nobody else asks */
-    uint32_t keeper;      /* it was woken */
+    uint32_t supervisor;  /* it was woken */
     bool stopped;         /* user code must not run ... */
     bool stopped_inside;  /* ... nobody must use a P ... */
     int stopper;          /* ... but this thread */
@@ -185,26 +185,26 @@ uint32_t gort__timer_run(struct gort__m *m, int64_t now)
     return 0;
 }
 void gort__timer_watch(void) {}
-void gort__rest_calm(void) {}
-void gort__lap_begin(struct gort__m *m)
+void gort__sysmon_sleep_calm(void) {}
+void gort__cputime_begin(struct gort__m *m)
 {
     (void)m;
 }
-void gort__lap_end(struct gort__m *m)
+void gort__cputime_end(struct gort__m *m)
 {
     (void)m;
 }
-bool gort__lap_awake(int64_t ns, int64_t cpu)
+bool gort__cputime_awake(int64_t ns, int64_t cpu)
 {
     (void)ns, (void)cpu;
     return book.computes;
 }
-int64_t gort__lap_pure(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu)
+int64_t gort__cputime_burst(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu)
 {
     (void)m, (void)p, (void)now, (void)cpu;
     return 0;
 }
-void gort__later_watch(struct gort__p *p)
+void gort__wake_defer_watch(struct gort__p *p)
 {
     (void)p;
 }
@@ -216,22 +216,22 @@ void gort__stack_cache_flush(struct gort__stack_cache *c)
 {
     (void)c;
 }
-void gort__deadlock_check_locked(void) {}
-bool gort__duty_take_locked(struct gort__m *m)
+void gort__supervisor_deadlock_locked(void) {}
+bool gort__poller_take_locked(struct gort__m *m)
 {
     (void)m;
     return false;
 }
-bool gort__duty_wanted(void)
+bool gort__poller_wanted(void)
 {
     return false;
 }
-bool gort__duty_vacant(void)
+bool gort__poller_vacant(void)
 {
-    return gort__duty_wanted();
+    return gort__poller_wanted();
 }
 /* As in schedule.c, but for the fair picks. */
-struct gort__g *gort__pick_local(struct gort__p *p)
+struct gort__g *gort__schedule_pick_local(struct gort__p *p)
 {
     struct gort__g *g = p->mode & GORT_MODE_OVER ? NULL : gort__runq_get_next(&p->runq);
     if (g)
@@ -243,11 +243,11 @@ struct gort__g *gort__pick_local(struct gort__p *p)
     return g;
 }
 /* Of a goroutine whose run is over. */
-struct gort__m *gort__switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
+struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
     MODEL_ASSERT(to == &m->g0 && m == self_get() && from != to);
     model_unmask();
-    gort__store(&m->g, to, RELEASE); /* pairs with run.c:bury, as in the real one */
+    gort__store(&m->g, to, RELEASE); /* pairs with run.c:make_zombie, as in the real one */
     _longjmp(ends_at[model_self()], 1);
 }
 struct gort__m *gort__yield(struct gort__m *m)
@@ -336,7 +336,7 @@ void gort__os_cpu_timer_drop(int timer)
 {
     (void)timer;
 }
-bool gort__os_text_delicate(const struct gort__os_signal *s)
+bool gort__os_text_in_libc(const struct gort__os_signal *s)
 {
     (void)s;
     return false;
@@ -402,11 +402,11 @@ void *gort__os_vm_map(size_t size, size_t align)
     (void)size, (void)align;
     model_cut(); /* more threads on demand than the model has */
 }
-void gort__keeper_wake_locked(void)
+void gort__supervisor_wake_locked(void)
 {
     struct gort__m *m = gort__sched.wanted_ms;
     gort__sched.wanted_ms = NULL;
-    book.keeper = 1;
+    book.supervisor = 1;
     if (m)
         book.begun[m - ms] = 1;
 }
@@ -458,14 +458,14 @@ static void m_loop(struct gort__m *m)
         MODEL_ASSERT(m->p && m->p->m == m);
         if ((g->flags & GORT_G_BOUND) && g->m != m) {
             met.granted++;
-            gort__run_bound(m, g);
+            gort__handoff_run_bound(m, g);
             continue;
         }
         if (m->spinning)
-            gort__spin_stop(m);
+            gort__idle_spin_stop(m);
         MODEL_ASSERT(!(book.ran & 1u << (g - gs)));
         book.ran |= 1u << (g - gs);
-        MODEL_ASSERT(!(book.patient & 1u << (g - gs)) || !gort__sched.held.n);
+        MODEL_ASSERT(!(book.patient & 1u << (g - gs)) || !gort__sched.preempted.n);
         MODEL_ASSERT(!(book.last & 1u << (g - gs)) || (book.done & 1));
         gort__store(&m->g, g, RELEASE); /* as switch_to does */
         g->m = m;                       /* plain: others look at it only after they got g from a queue */
@@ -625,7 +625,7 @@ static void quiet_world(int threads)
     struct gort__sched *s = &gort__sched;
     model_quiet(&s->world_word, sizeof s->world_word);
     model_quiet(&s->world_busy,
-                offsetof(struct gort__sched, keeper_word) - offsetof(struct gort__sched, world_busy));
+                offsetof(struct gort__sched, supervisor_word) - offsetof(struct gort__sched, world_busy));
     for (int i = 0; i < threads; i++) {
         model_quiet(&ms[i].quit, offsetof(struct gort__m, next_p) - offsetof(struct gort__m, quit));
         model_quiet(&ms[i].block_g, sizeof ms[i].block_g);
@@ -659,7 +659,7 @@ static void end_setup(int threads, bool world)
         model_quiet(&ms[i].g0, sizeof ms[i].g0);
         model_quiet(&ms[i].shadow, sizeof ms[i].shadow);
         model_quiet(&ms[i].tid, 2 * sizeof ms[i].tid);
-        model_quiet(&ms[i].lap_p, offsetof(struct gort__m, signalled) - offsetof(struct gort__m, lap_p));
+        model_quiet(&ms[i].burst_p, offsetof(struct gort__m, signalled) - offsetof(struct gort__m, burst_p));
         model_quiet(&ms[i].preempt_slice, 2 * sizeof ms[i].preempt_slice);
         model_quiet(&ms[i].commit, sizeof ms[i].commit);
     }
@@ -692,7 +692,7 @@ static GORT_UNUSED void ps_in_order(void)
         MODEL_ASSERT(!ms[i].next_p && !ms[i].stopped);
         MODEL_ASSERT(!ms[i].waiting);
     }
-    MODEL_ASSERT(!s->queue.n && !s->woken.n && !s->held.n && !s->lock.word && !(s->world_word & 1) &&
+    MODEL_ASSERT(!s->queue.n && !s->woken.n && !s->preempted.n && !s->lock.word && !(s->world_word & 1) &&
                  !s->world_busy);
 }
 

@@ -41,7 +41,7 @@ static void put_next(int i)
 {
     book.put |= 1u << i;
     struct gort__g *old = gort__runq_put_next(&q, &gs[i]);
-    if (old) { /* as gort__p_put_next does */
+    if (old) { /* as gort__local_put_next does */
         struct gort__glist overflow;
         gort__runq_put(&q, old, &overflow);
         MODEL_ASSERT(overflow.n == 0);

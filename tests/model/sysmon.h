@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon.h - what the model of sysmon's sleep (rest.c) is made of: the real sources, the kernel's timerfd, the threads, setup and
- * oracle. rest.c says what is real and what is modelled, and has the cases and mutations.
+ * sysmon.h - what the model of sysmon's sleep (sysmon_sleep.c) is made of: the real sources, the kernel's timerfd, the threads, setup and
+ * oracle. sysmon_sleep.c says what is real and what is modelled, and has the cases and mutations.
  */
 #ifndef GORT_TEST_MODEL_SYSMON_H
 #define GORT_TEST_MODEL_SYSMON_H
@@ -29,22 +29,22 @@
 #pragma weak gort__os_nap
 #pragma weak gort__os_page
 #pragma weak gort__os_vm_map
-#pragma weak gort__p_empty_locked
+#pragma weak gort__local_drain_locked
 #pragma weak gort__poll_kick
 #pragma weak gort__preempt_ask
 #pragma weak gort__ready_events
 #pragma weak gort__stack_cache_flush
-#pragma weak gort__timer_crowd
+#pragma weak gort__timer_coalesces
 #pragma weak gort__timer_heap_init
 #pragma weak gort__timer_run
-#pragma weak gort__wake_p
+#pragma weak gort__idle_wake_p
 
 /* A mutation: a lock that one thread does not care for. */
 static void take_carefully(struct gort__lock *l, enum gort__rank rank);
 static void drop_carefully(struct gort__lock *l, enum gort__rank rank);
 #define gort__lock_take(l, rank) take_carefully(l, rank)
-#undef gort__lock_drop
-#define gort__lock_drop(l, rank) drop_carefully(l, rank)
+#undef gort__lock_release
+#define gort__lock_release(l, rank) drop_carefully(l, rank)
 
 /* The kernel's timerfd. */
 static int kernel_set(const struct itimerspec *spec);
@@ -60,9 +60,9 @@ static ssize_t kernel_kick(void);
 #undef write
 #undef close
 
-#include "sched/duty.c"
-#include "sched/proc.c"
-#include "sched/rest.c"
+#include "sched/poller.c"
+#include "sched/p.c"
+#include "sched/sysmon_sleep.c"
 
 #define MS    INT64_C(1000000)
 #define START (1000 * MS)
@@ -78,22 +78,22 @@ static struct gort__m ms[MODEL_THREADS];
 static struct gort__p ps[PS];
 static struct {
     int64_t now;
-    int64_t due;          /* the kernel's timer: INT64_MAX never. by_futex: until when sysmon sleeps */
-    uint32_t rings;       /* it has come and was not set anew, or there was a kick */
-    bool kicked;          /* the eventfd is readable */
-    bool refuses;         /* a sandbox is closed: the timer stays as it is */
-    uint32_t tick;        /* a word to make steps with */
-    bool asleep;          /* sysmon, from before it sleeps until it has woken */
-    bool quit;            /* atomic; sysmon is to end, */
-    bool ended;           /* and has */
-    enum gort__mon poked; /* what it did when it was poked; AWAKE: it was not */
-    bool seen, hurried;   /* and it has looked since, or was in a hurry once */
-    int64_t timer;        /* when one is due; atomic */
-    uint32_t queued;      /* a goroutine is in a queue; atomic */
-    int64_t noted;        /* by when sysmon is to see that, INT64_MAX: nothing is, or it has */
-    uint32_t fds;         /* goroutines that wait for one; constant */
-    bool publishes;       /* a publisher is about to queue one, or has, and sysmon has not looked since */
-    int careless;         /* this thread, -1: none, */
+    int64_t due;             /* the kernel's timer: INT64_MAX never. by_futex: until when sysmon sleeps */
+    uint32_t rings;          /* it has come and was not set anew, or there was a kick */
+    bool kicked;             /* the eventfd is readable */
+    bool refuses;            /* a sandbox is closed: the timer stays as it is */
+    uint32_t tick;           /* a word to make steps with */
+    bool asleep;             /* sysmon, from before it sleeps until it has woken */
+    bool quit;               /* atomic; sysmon is to end, */
+    bool ended;              /* and has */
+    enum gort__mon notified; /* what it did when it was notified; AWAKE: it was not */
+    bool seen, urgent;       /* and it has looked since, or was woken at once before */
+    int64_t timer;           /* when one is due; atomic */
+    uint32_t queued;         /* a goroutine is in a queue; atomic */
+    int64_t noted;           /* by when sysmon is to see that, INT64_MAX: nothing is, or it has */
+    uint32_t fds;            /* goroutines that wait for one; constant */
+    bool publishes;          /* a publisher is about to queue one, or has, and sysmon has not looked since */
+    int careless;            /* this thread, -1: none, */
     enum gort__rank carelessly; /* takes no lock of this rank */
 } book;                         /* what the threads did; written between steps only */
 
@@ -112,7 +112,7 @@ bool gort__runq_empty(const struct gort__runq *q)
     (void)q;
     return true;
 }
-bool gort__p_has_work(void)
+bool gort__idle_has_work(void)
 {
     return gort__load(&book.queued, RELAXED) != 0;
 }
@@ -128,7 +128,7 @@ void gort__os_fence_heavy(void)
 {
     model_barrier("membarrier");
 }
-void gort__shrink_stir_locked(void) {}
+void gort__scavenge_stack_stir_locked(void) {}
 int gort__os_fd_own(int fd)
 {
     return fd;
@@ -212,14 +212,14 @@ void gort__os_futex_wake(uint32_t *word, int count)
 static void sysmon(void)
 {
     while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
-        book.seen |= book.poked != GORT_MON_AWAKE;
+        book.seen |= book.notified != GORT_MON_AWAKE;
         int64_t now = gort__os_now();
-        if (!gort__rest_if_idle(now))
-            gort__rest_until(now + TICK, model_choose(2), false, 0);
+        if (!gort__sysmon_sleep_if_idle(now))
+            gort__sysmon_sleep_until(now + TICK, model_choose(2), false, 0);
         book.asleep = true;
-        bool hurry = gort__rest_sleep();
-        MODEL_ASSERT(!hurry || !book.hurried); /* nobody pokes twice */
-        book.hurried |= hurry;
+        bool urgent = gort__sysmon_sleep();
+        MODEL_ASSERT(!urgent || !book.urgent); /* nobody notifies twice */
+        book.urgent |= urgent;
         book.asleep = false;
     }
     book.ended = true;
@@ -229,7 +229,7 @@ static void sysmon_with_timers(void)
 {
     while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
         int64_t now = gort__os_now(), next = gort__timer_next();
-        bool waits = gort__p_has_work(), is_long = !waits && model_choose(2);
+        bool waits = gort__idle_has_work(), is_long = !waits && model_choose(2);
         int64_t until = now + (is_long ? TICK : GORT_LOOK);
         if (waits) {
             book.noted = INT64_MAX;
@@ -239,23 +239,23 @@ static void sysmon_with_timers(void)
             gort__store(&book.timer, INT64_MAX, RELAXED);
         else if (next < until - SLACK)
             until = next + SLACK;
-        if (!gort__rest_if_idle(now))
-            gort__rest_until(until, is_long, false, SLACK);
+        if (!gort__sysmon_sleep_if_idle(now))
+            gort__sysmon_sleep_until(until, is_long, false, SLACK);
         book.asleep = true;
-        gort__rest_sleep();
+        gort__sysmon_sleep();
         book.asleep = false;
     }
     book.ended = true;
 }
-/* The same while goroutines wait for fds: it listens if no P is idle, else an M is on duty. */
+/* The same while goroutines wait for fds: it listens if no P is idle, else an M owns the poller. */
 static void sysmon_with_fds(void)
 {
     while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
         int64_t now = gort__os_now();
         bool listen = gort__load(&gort__sched.idle_count, RELAXED) == 0 && gort__poll_pending();
-        gort__rest_until(now + TICK, true, listen, SLACK);
+        gort__sysmon_sleep_until(now + TICK, true, listen, SLACK);
         book.asleep = true;
-        gort__rest_sleep();
+        gort__sysmon_sleep();
         book.asleep = false;
     }
     book.ended = true;
@@ -264,7 +264,7 @@ static void sysmon_with_fds(void)
 static void quits(void)
 {
     gort__store(&book.quit, true, RELEASE); /* pairs with sysmon */
-    gort__rest_quit();
+    gort__sysmon_sleep_quit();
 }
 
 static void time_passes_once(void)
@@ -293,7 +293,7 @@ static struct gort__p *get(void)
     struct gort__p *p = gort__p_idle_get_locked();
     if (p)
         gort__p_take(m, p);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return p;
 }
 static void put(struct gort__p *p)
@@ -306,10 +306,11 @@ static void put(struct gort__p *p)
     gort__store(&p->m, NULL, RELAXED);
     if (!(gort__sched.world_word & 1)) /* else whoever starts it sees to the P */
         gort__p_idle_put_locked(p);
-    enum gort__mon mon = gort__sched.sysmon_state; /* the last one takes a guard away, but not too often: */
-    MODEL_ASSERT((mon != GORT_MON_GUARD && mon != GORT_MON_NEAR) || !all_idle_locked() ||
-                 now - rest.rested < PAUSE);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    enum gort__mon mon =
+        gort__sched.sysmon_state; /* the last one takes a watchdog away, but not too often: */
+    MODEL_ASSERT((mon != GORT_MON_ARMED && mon != GORT_MON_ARMED_SOON) || !all_idle_locked() ||
+                 now - sleeper.disarmed_at < PAUSE);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 static void works(void)
 {
@@ -329,14 +330,14 @@ static void works_and_keeps(void)
     put(get());
     get();
 }
-/* The last idle P goes to an M; another one stops, as gort__m_stop has it, and is not on duty because of that. All under one lock,
+/* The last idle P goes to an M; another one stops, as gort__m_stop has it, and does not own the poller because of that. All under one lock,
  * which would make a fence between the two if it was dropped. */
 static void takes_last(void)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__p_take(&ms[1], gort__p_idle_get_locked());
-    gort__duty_take_locked(&ms[2]);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__poller_take_locked(&ms[2]);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 /* As starve_locked of m.c does. */
 static void finds_no_memory(void)
@@ -347,7 +348,7 @@ static void finds_no_memory(void)
         gort__sched.starved = true;
         gort__p_idle_put_locked(p);
     }
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 /* It is preempted, and whoever gets its P gives that back at once. */
 static void is_held(void)
@@ -355,22 +356,22 @@ static void is_held(void)
     struct gort__p *p = get();
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     if (p) {
-        gort__sched.held.n++;
+        gort__sched.preempted.n++;
         gort__p_idle_put_locked(p);
     }
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
-/* As gort__world_stop_now, gort__procs_resize and gort__world_start do. */
+/* As gort__world_stop_now, gort__p_resize and gort__world_start do. */
 static void stops_the_world(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     s->idle_ps = NULL;
     gort__store(&s->idle_count, 0, RELAXED);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELEASE);
     s->idle_ps = NULL;
@@ -378,7 +379,7 @@ static void stops_the_world(void)
     for (int i = 0; i < s->procs; i++)
         if (!ps[i].m)
             gort__p_idle_put_locked(&ps[i]);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }
 
 /* From when sysmon is in that state on. */
@@ -386,8 +387,8 @@ static void poke_in(enum gort__mon state)
 {
     model_await((const uint32_t *)&gort__sched.sysmon_state, state);
     if (book.asleep) /* else it has woken, and says so in a moment */
-        book.poked = state;
-    gort__sysmon_poke();
+        book.notified = state;
+    gort__sysmon_notify();
 }
 static void pokes_long(void)
 {
@@ -395,18 +396,18 @@ static void pokes_long(void)
 }
 static void pokes_rest(void)
 {
-    poke_in(GORT_MON_REST);
+    poke_in(GORT_MON_IDLE);
 }
 static void pokes_guard(void)
 {
-    poke_in(GORT_MON_GUARD);
+    poke_in(GORT_MON_ARMED);
 }
 
 /* M 0, which has the only P. */
 static void sets_timer(void)
 {
-    gort__store(&book.timer, TIMER, RELEASE); /* pairs with rest.c */
-    gort__duty_notice(&ms[0], TIMER);
+    gort__store(&book.timer, TIMER, RELEASE); /* pairs with sysmon_sleep.c */
+    gort__poller_notice(&ms[0], TIMER);
 }
 static void queue_one(bool fence)
 {
@@ -431,12 +432,12 @@ static void publishes_alone(void)
 /* It has found that nobody waits any more. */
 static void calms(void)
 {
-    gort__rest_calm();
+    gort__sysmon_sleep_calm();
 }
 static void calms_and_pokes(void)
 {
     calms();
-    gort__sysmon_poke();
+    gort__sysmon_notify();
 }
 
 /* --- setup and oracle -------------------------------------------------------------------------- */
@@ -449,7 +450,7 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers, bool fd
     memset(ms, 0, sizeof ms);
     memset(ps, 0, sizeof ps);
     memset(&book, 0, sizeof book);
-    memset(&rest, 0, sizeof rest);
+    memset(&sleeper, 0, sizeof sleeper);
     book.now = START;
     book.due = INT64_MAX;
     book.careless = -1;
@@ -465,13 +466,13 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers, bool fd
     }
     gort__os_force.no_timerfd = by_futex;
     gort__os_light_is_full = true;
-    gort__rest_open();
+    gort__sysmon_sleep_open();
     model_memory(s, offsetof(struct gort__sched, ps));
     model_memory(ms, sizeof ms);
     for (int i = 0; i < PS; i++)
         model_memory(&ps[i].m, sizeof ps[i].m + sizeof ps[i].link);
     model_memory(&book, sizeof book);
-    model_memory(&rest, sizeof rest);
+    model_memory(&sleeper, sizeof sleeper);
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(&s->idle_times, sizeof s->idle_times);
     model_quiet(&s->line_n, sizeof s->line_n);
@@ -525,17 +526,17 @@ static void one_is_taken_by_futex(void)
 /* It has looked since, or will soon, or somebody had a P meanwhile: when all are idle again there is nothing to look at. */
 static void check_poke(int64_t due)
 {
-    bool soon = state() == GORT_MON_NEAR && due <= book.now + GUARD_MIN;
-    bool over = state() == GORT_MON_REST && gort__sched.idle_times > 1;
-    if (book.poked != GORT_MON_AWAKE && !book.seen && !soon && !over)
+    bool soon = state() == GORT_MON_ARMED_SOON && due <= book.now + WATCHDOG_MIN;
+    bool over = state() == GORT_MON_IDLE && gort__sched.idle_times > 1;
+    if (book.notified != GORT_MON_AWAKE && !book.seen && !soon && !over)
         model_fail("lost poke: it sleeps as if there had been none");
 }
 
 static void is_watched(void)
 {
     const struct gort__sched *s = &gort__sched;
-    bool idle = s->idle_count == (uint32_t)s->procs && !s->held.n && !s->starved;
-    MODEL_ASSERT(!rest.lock.word && !s->lock.word);
+    bool idle = s->idle_count == (uint32_t)s->procs && !s->preempted.n && !s->starved;
+    MODEL_ASSERT(!sleeper.lock.word && !s->lock.word);
     if (book.quit) {
         if (!book.ended)
             model_fail("sysmon is to end, and sleeps");
@@ -543,12 +544,12 @@ static void is_watched(void)
         return;
     }
     MODEL_ASSERT(book.asleep);
-    int64_t due = rest.alarm.refused ? rest.alarm.when : book.due;
+    int64_t due = sleeper.alarm.refused ? sleeper.alarm.when : book.due;
     if (due == INT64_MAX && !idle)
         model_fail("lost guard: somebody is at work, and sysmon has no alarm");
     if (book.due > due)
         model_fail("sysmon sleeps past its alarm");
-    MODEL_ASSERT((due == INT64_MAX) == (state() == GORT_MON_REST));
+    MODEL_ASSERT((due == INT64_MAX) == (state() == GORT_MON_IDLE));
     MODEL_ASSERT(due == INT64_MAX || due <= book.now + TICK);
     check_poke(due);
 }
@@ -559,25 +560,25 @@ static void is_in_time(void)
     if (book.quit)
         return;
     MODEL_ASSERT(state() == GORT_MON_LONG || state() == GORT_MON_AWAKE);
-    int64_t due = rest.alarm.refused ? rest.alarm.when : book.due;
+    int64_t due = sleeper.alarm.refused ? sleeper.alarm.when : book.due;
     if (book.timer != INT64_MAX && due > book.timer + SLACK)
         model_fail("a timer is due at %d, sysmon sleeps until %d", (int)(book.timer - START),
                    (int)(due - START));
     if (book.noted != INT64_MAX && due > book.noted + PAUSE)
         model_fail("a goroutine waits, and sysmon sleeps until %d", (int)(due - START));
 }
-/* Nobody is on duty, so it listens, or will soon. */
+/* Nobody owns the poller, so it listens, or will soon. */
 static void listens(void)
 {
     is_watched();
-    if (!rest.listen && book.due > book.now + GORT_LOOK + PAUSE)
+    if (!sleeper.listen && book.due > book.now + GORT_LOOK + PAUSE)
         model_fail("a goroutine waits for an fd, and nobody listens until %d", (int)(book.due - START));
 }
 /* Where no time passes and nobody takes a P, it was the poke that woke it. */
 static void is_hurried(void)
 {
     is_watched();
-    MODEL_ASSERT(book.hurried || book.poked == GORT_MON_AWAKE);
+    MODEL_ASSERT(book.urgent || book.notified == GORT_MON_AWAKE);
 }
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "model/gs.h"
 
-#pragma weak gort__go_finally
+#pragma weak gort__spawn_finally
 #include "sync/wg.c"
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
 void gort__os_thread_yield(void) {}
 
 /* A thread that is outside until a run is on. */
-struct gort__m *gort__enter_plain(void)
+struct gort__m *gort__entry_plain(void)
 {
     if (gort__load(&gort__sched.phase, ACQUIRE) != GORT_PHASE_ON) /* pairs with begins_a_run */
         return NULL;
@@ -109,7 +109,7 @@ static void works_twice(void)
 }
 static void begins_a_run(void)
 {
-    gort__store(&gort__sched.phase, GORT_PHASE_ON, SEQ_CST); /* pairs with gort__enter_plain */
+    gort__store(&gort__sched.phase, GORT_PHASE_ON, SEQ_CST); /* pairs with gort__entry_plain */
     waits();
 }
 /* Twice, because a wait may begin at the last moment. */
@@ -307,7 +307,7 @@ TEST(mutation_waiter_overlooked)
 }
 TEST(mutation_shared_waiter_overlooked)
 {
-    model_catch(&plain, "a plain thread that the last one overlooks", "wait_shared", MODEL_OP_OR,
+    model_catch(&plain, "a plain thread that the last one overlooks", "wait_claimed", MODEL_OP_OR,
                 MODEL_SKIPPED);
 }
 TEST(mutation_wake_keeps_lock)

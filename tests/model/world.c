@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.c - the world is stopped (sched/world.c, proc.c; see ps.h) while a goroutine computes, calls, blocks, waits in the
+ * world.c - the world is stopped (sched/world.c, p.c; see ps.h) while a goroutine computes, calls, blocks, waits in the
  * handler, loses its P, or is just granted one.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/world.c src/sched/proc.c
+ * Covers: src/sched/world.c src/sched/p.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the world with
  * gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or M 1 lowers
@@ -55,7 +55,7 @@ static void wakes(void)
 /* Its stack can be looked at, or there is nothing on it. */
 static bool can_be_seen(const struct gort__m *m)
 {
-    return m->still || (m->g == &m->g0 && !m->block_g && m->inside);
+    return m->parked_sp || (m->g == &m->g0 && !m->block_g && m->inside);
 }
 static void stops(void)
 {
@@ -77,7 +77,7 @@ static void lowers_procs(void)
     MODEL_ASSERT(gort__world_stop(&m) && m == self_get());
     book.stopped_inside = true;
     book.stopper = model_self();
-    MODEL_ASSERT(gort__procs_resize(1) == 0);
+    MODEL_ASSERT(gort__p_resize(1) == 0);
     user();
     book.stopped_inside = false;
     gort__world_start();
@@ -150,7 +150,7 @@ static void two_with_woken(void)
     runs(0, 1, true);
     runs(1, 0, true);
     gs[2].state = GORT_G_RUNNABLE;
-    gort__p_put_woken(&ps[1], &gs[2]);
+    gort__local_put_woken(&ps[1], &gs[2]);
     end_setup(3, true);
 }
 
@@ -273,13 +273,14 @@ TEST(mutation_users)
 TEST(mutation_still)
 {
     mutant(woken, "who is woken goes on", MODEL_TSO, 2,
-           (struct model_mutation){.func = "gort__world_rise",
+           (struct model_mutation){.func = "gort__world_retract_sp",
                                    .op = MODEL_OP_LOAD,
                                    .kind = MODEL_SKIPPED,
-                                   .word = "&s->world_hold"});
+                                   .word = "&s->world_stay_asleep"});
 }
 TEST(mutation_rise)
 {
     mutant(woken_full, "no fence before the look whether it may go on", MODEL_TSO, 2,
-           (struct model_mutation){.func = "gort__world_rise", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED});
+           (struct model_mutation){
+               .func = "gort__world_retract_sp", .op = MODEL_OP_FENCE, .kind = MODEL_SKIPPED});
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * coroutine.c - goroutines that stand on stacks that are not gort's: those of ucontext coroutines.
- * Covers: src/sched/schedule.c src/sched/block.c src/sched/preempt.c src/sched/exit.c src/sched/census.c
+ * Covers: src/sched/schedule.c src/sched/block.c src/sched/preempt.c src/sched/gmain.c src/sched/census.c
  * Covers: src/sched/roots.c
  *
  * A library with coroutines of its own (makecontext, libco, an interpreter) is called by a goroutine and changes to a stack

@@ -96,7 +96,7 @@ static int leave_looping(void *unused)
     return 7;
 }
 
-static bool stands_still(void *unused)
+static bool sleeps_parked(void *unused)
 {
     (void)unused;
     long before = atomic_load(&turns);
@@ -107,5 +107,5 @@ static bool stands_still(void *unused)
 TEST(one_that_has_left_the_loader_is_frozen, .procs = "1,2,4")
 {
     CHECK_EQ(gort_run(leave_looping, NULL), 7);
-    CHECK(test_eventually(stands_still, NULL, 20));
+    CHECK(test_eventually(sleeps_parked, NULL, 20));
 }

@@ -246,7 +246,7 @@ static void compute_20_ms(void *arg)
     atomic_fetch_add(&counter, 1);
 }
 
-/* The exact bound is tried in unit/lap.c; here a few more may be those that were in a call of the kernel when somebody waited. */
+/* The exact bound is tried in unit/cputime.c; here a few more may be those that were in a call of the kernel when somebody waited. */
 TEST_GO(computing_needs_few_threads, .procs = "2")
 {
     NEEDS_NATIVE_SPEED();
@@ -533,7 +533,7 @@ static int leave_memset(void *unused)
     return 13;
 }
 
-static bool stands_still(void *unused)
+static bool sleeps_parked(void *unused)
 {
     struct timespec before, after;
     (void)unused;
@@ -549,7 +549,7 @@ TEST(a_loop_over_memset_stands_still_after_the_run, .procs = "1,2")
     if (test_under_sanitizer())
         SKIP("only without sanitizers: memset is theirs");
     CHECK_EQ(gort_run(leave_memset, NULL), 13);
-    CHECK(test_eventually(stands_still, NULL, 20));
+    CHECK(test_eventually(sleeps_parked, NULL, 20));
 }
 
 static atomic_ulong steps; /* by one hog */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any time.
- * Covers: src/sched/proc.c src/sched/run.c src/sched/keeper.c
+ * Covers: src/sched/p.c src/sched/run.c src/sched/supervisor.c
  */
 #include "hogs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told about them.
- * Covers: src/mem/stack.c src/mem/scavenge.c src/sched/shrink.c src/sched/recycle.c src/sched/census.c
+ * Covers: src/mem/stack.c src/mem/scavenge.c src/sched/scavenge_stack.c src/sched/scavenge_g.c src/sched/census.c
  * Covers: src/os/linux/pages.c src/os/linux/vm.c
  */
 #include <netdb.h>

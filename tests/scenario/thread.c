@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread.c - goroutines that are tied to their thread, and threads that are none of ours.
- * Covers: src/sched/self.c src/sched/owner.c src/sched/entry.c
+ * thread.c - goroutines that are bound to their thread, and threads that are none of ours.
+ * Covers: src/sched/self.c src/sched/handoff.c src/sched/entry.c
  */
 #include <gort.h>
 
@@ -41,7 +41,7 @@ static void settle(void)
         gort_yield();
 }
 
-/* --- tied ---------------------------------------------------------------------------------------- */
+/* --- bound ---------------------------------------------------------------------------------------- */
 
 static void stay(int n)
 {
@@ -153,7 +153,7 @@ TEST_GO(a_hundred_locked_and_waiting_hold_nobody_up, .procs = "1,2,4", .fuzz = t
     settle();
 }
 
-/* --- ending while tied ------------------------------------------------------------------------------ */
+/* --- ending while bound ------------------------------------------------------------------------------ */
 
 static atomic_int dead_tid;
 

@@ -187,7 +187,7 @@ TEST(workers_wait_for_a_thread, .procs = "1,2,4")
     CHECK_EQ(gort_run_with(&limited, worker_pool, (void *)(intptr_t)UNANNOUNCED), 0);
 }
 
-/* --- tied goroutines ------------------------------------------------------------------------------ */
+/* --- bound goroutines ------------------------------------------------------------------------------ */
 
 static gort_wg gate;
 static atomic_int through;

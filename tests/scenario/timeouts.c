@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timeouts.c - time-outs, which are reset again and again: never early, never lost, what a reset says is true, and long ones,
- * which go by a cached clock (sched/rough.c), are no later than others.
- * Covers: src/time/timer.c src/sched/rough.c
+ * which go by a cached clock (sched/cached_now.c), are no later than others.
+ * Covers: src/time/timer.c src/sched/cached_now.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */
@@ -206,7 +206,7 @@ static void stop_and_reset(void *unused)
 TEST_GO(stopped_in_a_reset, .procs = "1,2")
 {
     enum { N = 3 };
-    gort__world_patience = 30 * GORT_SEC;
+    gort__world_timeout = 30 * GORT_SEC;
     wanted = gort_timer_new(GORT_SEC * 60, 0, count, NULL);
     CHECK(wanted != NULL);
     gort_wg_add(&wg, N);

@@ -207,8 +207,8 @@ static void compute(void *unused)
     for (int i = 0; i < 20; i++)
         CHECK(gort_timer_new(5 * GORT_MS, 0, count, NULL) != NULL);
     atomic_store(&computing, true);
-    int64_t patience = gort_in(test_seconds(20));
-    while (!atomic_load(&enough) && gort_now() < patience)
+    int64_t deadline = gort_in(test_seconds(20));
+    while (!atomic_load(&enough) && gort_now() < deadline)
         ;
 }
 

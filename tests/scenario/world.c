@@ -437,7 +437,7 @@ static void moves_again(long before)
 TEST_GO(signals_are_blocked, .procs = "2")
 {
     static atomic_bool over;
-    gort__world_patience = 300 * GORT_MS;
+    gort__world_timeout = 300 * GORT_MS;
     CHECK_EQ(gort_go(compute_behind_a_mask, &over), 0);
     moves_again(0);
     for (int i = 0; i < 2; i++) {
@@ -448,7 +448,7 @@ TEST_GO(signals_are_blocked, .procs = "2")
     atomic_store(&stop, true);
     while (!atomic_load(&over))
         gort_yield();
-    gort__world_patience = 30 * GORT_SEC;
+    gort__world_timeout = 30 * GORT_SEC;
     CHECK_EQ(gort_world_stop(), 0);
     CHECK_EQ(gort_world_start(), 0);
 }

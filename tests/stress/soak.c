@@ -2,7 +2,7 @@
 /*
  * soak.c - everything at once, for as long as one likes, while the kernel refuses at random; nothing may get lost.
  * Build: faults
- * Covers: src/sched/spawn.c src/sched/block.c src/sched/world.c src/sched/proc.c src/sync/chan.c src/sync/select.c
+ * Covers: src/sched/spawn.c src/sched/block.c src/sched/world.c src/sched/p.c src/sync/chan.c src/sync/select.c
  * Covers: src/sync/ctx.c src/sync/group.c src/time/timer.c src/io/fd.c src/io/buf.c src/io/process.c
  *
  * Each kind of work is a loop of units. A unit counts itself as begun, and as done (everything it started has ended and
@@ -258,7 +258,7 @@ static int unit_blocking(uint64_t *random)
 }
 
 /* Takes its thread with it: there must be a new one each time. */
-static void tied(void *arg)
+static void bound(void *arg)
 {
     struct family *f = arg;
     gort_lock_thread();
@@ -272,7 +272,7 @@ static int unit_threads(uint64_t *random)
     long started = 0;
     int err = 0;
     for (int i = below(random, 4); i >= 0 && !err; i--) {
-        err = gort_wg_go(&f.wg, tied, &f);
+        err = gort_wg_go(&f.wg, bound, &f);
         started += err == 0;
     }
     gort_wg_wait(&f.wg);

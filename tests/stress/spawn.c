@@ -2,7 +2,7 @@
 /*
  * spawn.c - a second of everything at once: nothing is lost and nothing runs twice, however goroutines are
  * started, stolen, yield, wait, tie themselves to threads and end, while the number of Ps changes.
- * Covers: src/sched/spawn.c src/sched/exit.c src/sched/owner.c src/sched/proc.c
+ * Covers: src/sched/spawn.c src/sched/gmain.c src/sched/handoff.c src/sched/p.c
  */
 #include <gort.h>
 
@@ -16,7 +16,7 @@
 #define SECONDS 1    /* make soak goes on for longer */
 #define CREDIT  4000 /* goroutines alive at once, about */
 
-static atomic_long started, ended, by_exit, handled, yields, waits, tied;
+static atomic_long started, ended, by_exit, handled, yields, waits, bound;
 static _Atomic(int64_t) balance; /* sum of the numbers given out minus those that came back */
 static atomic_bool stop;
 static uint64_t seed;
@@ -102,7 +102,7 @@ static void work(int64_t number, int depth)
                 gort_lock_thread();
                 gort_yield();
                 gort_unlock_thread();
-                atomic_fetch_add(&tied, 1);
+                atomic_fetch_add(&bound, 1);
             }
             break;
         default:
@@ -135,8 +135,8 @@ static void mix(bool change_procs)
     atomic_store(&stop, true);
     while (gort_count() > 1)
         gort_yield();
-    test_log("%ld goroutines, %ld by gort_exit, %ld yields, %ld waits, %ld tied", started, by_exit, yields,
-             waits, tied);
+    test_log("%ld goroutines, %ld by gort_exit, %ld yields, %ld waits, %ld bound", started, by_exit, yields,
+             waits, bound);
     CHECK_EQ(atomic_load(&started), atomic_load(&ended));
     CHECK_EQ(atomic_load(&by_exit), atomic_load(&handled));
     CHECK_EQ(atomic_load(&balance), 0);

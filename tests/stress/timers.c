@@ -110,8 +110,8 @@ TEST_GO(conservation, .procs = "1,2,4", .fuzz = true)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     gort_block_leave();
-    int64_t patience = gort_in(test_seconds(10)); /* calls whose goroutine was started and has not run yet */
-    while (atomic_load(&called) + atomic_load(&prevented) < atomic_load(&started) && gort_now() < patience)
+    int64_t deadline = gort_in(test_seconds(10)); /* calls whose goroutine was started and has not run yet */
+    while (atomic_load(&called) + atomic_load(&prevented) < atomic_load(&started) && gort_now() < deadline)
         CHECK_EQ(gort_sleep(GORT_MS), 0);
     CHECK_EQ(atomic_load(&called) + atomic_load(&prevented), atomic_load(&started));
 }

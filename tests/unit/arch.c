@@ -162,10 +162,10 @@ TEST(a_thread_has_its_own_words)
     int here_too;
     CHECK_EQ(gort__arch_self(), NULL);
     gort__arch_set_self(&here_too);
-    gort__arch_set_held(42);
+    gort__arch_set_ranks(42);
     CHECK_EQ(gort__arch_self(), &here_too);
-    CHECK_EQ(gort__arch_held(), 42);
+    CHECK_EQ(gort__arch_ranks(), 42);
     gort__arch_set_self(NULL);
-    CHECK_EQ(gort__arch_held(), 42);
-    gort__arch_set_held(0);
+    CHECK_EQ(gort__arch_ranks(), 42);
+    gort__arch_set_ranks(0);
 }

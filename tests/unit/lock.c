@@ -21,7 +21,7 @@ static void *work(void *unused)
     for (long i = 0; i < rounds; i++) {
         gort__lock_take(&lock, GORT_RANK_SCHED);
         count++;
-        gort__lock_drop(&lock, GORT_RANK_SCHED);
+        gort__lock_release(&lock, GORT_RANK_SCHED);
     }
     return unused;
 }
@@ -51,10 +51,10 @@ TEST(a_sleeper_is_woken)
     gort__lock_init(false);
     gort__lock_take(&lock, GORT_RANK_SCHED);
     CHECK_EQ(pthread_create(&thread, NULL, work, NULL), 0);
-    while (!(gort__load(&gort__lock_care, RELAXED) & ~(GORT_LOCK_FENCE | GORT_LOCK_FUZZ)))
+    while (!(gort__load(&gort__lock_slow_mask, RELAXED) & ~(GORT_LOCK_FENCE | GORT_LOCK_FUZZ)))
         usleep(1000); /* until it sleeps */
     CHECK_EQ(count, 0);
-    gort__lock_drop(&lock, GORT_RANK_SCHED);
+    gort__lock_release(&lock, GORT_RANK_SCHED);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(count, 1);
 }
@@ -63,7 +63,7 @@ TEST(try_takes_what_is_free)
 {
     CHECK(gort__lock_try(&lock, GORT_RANK_SCHED));
     CHECK(!gort__lock_try(&lock, GORT_RANK_SCHED));
-    gort__lock_drop(&lock, GORT_RANK_SCHED);
+    gort__lock_release(&lock, GORT_RANK_SCHED);
     CHECK_EQ(lock.word, 0);
 }
 
@@ -71,14 +71,14 @@ TEST(ranks_go_up)
 {
     gort__lock_take(&lock, GORT_RANK_CHAN);
     gort__lock_take(&other, GORT_RANK_CHAN); /* channels, in the order of their addresses */
-    gort__lock_drop(&other, GORT_RANK_CHAN);
-    gort__lock_drop(&lock, GORT_RANK_CHAN);
+    gort__lock_release(&other, GORT_RANK_CHAN);
+    gort__lock_release(&lock, GORT_RANK_CHAN);
     gort__lock_take(&lock, GORT_RANK_TIMER);
     gort__lock_take(&other, GORT_RANK_SCHED);
-    gort__lock_drop(&lock, GORT_RANK_TIMER); /* in any order */
-    gort__lock_drop(&other, GORT_RANK_SCHED);
+    gort__lock_release(&lock, GORT_RANK_TIMER); /* in any order */
+    gort__lock_release(&other, GORT_RANK_SCHED);
     gort__lock_take(&lock, GORT_RANK_TREE);
-    gort__lock_drop(&lock, GORT_RANK_TREE);
+    gort__lock_release(&lock, GORT_RANK_TREE);
 }
 
 #if GORT_CHECKS

@@ -53,7 +53,7 @@ static void take_bound(void)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     struct gort__g *g = gort__queue_take_bound_locked();
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     taken(g, first_bound());
 }
 
@@ -91,8 +91,8 @@ TEST(a_ring_is_emptied_in_order)
     }
     gort__runq_put_next(&p.runq, &gs[100]);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__p_empty_locked(&p);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__local_drain_locked(&p);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     CHECK(gort__runq_empty(&p.runq));
     taken(gort__queue_take(&p, 1), 0);
     CHECK_EQ(gort__queue_take(&p, 1), &gs[100]); /* it was to run next */
@@ -122,7 +122,7 @@ static void put_piece(struct gort__p *of)
     while (free_n && (int)gort__sched.queue.n == in_queue) {
         struct gort__g *g = &gs[free_gs[--free_n]];
         g->flags = 0;
-        gort__p_put(of, g);
+        gort__local_put(of, g);
     }
     in_queue = (int)gort__sched.queue.n;
     empty_ring(of);
@@ -184,7 +184,7 @@ TEST(pieces_of_several_ps)
         case 3:
             gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
             struct gort__g *g = gort__queue_take_bound_locked();
-            gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+            gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
             if (g) {
                 g->flags = 0;
                 free_gs[free_n++] = (int)(g - gs);

@@ -83,7 +83,7 @@ static bool keep(struct gort__chunk *c)
     if (kept < c->first || kept >= c->limit)
         return false;
     kept_chunk = c;
-    c->keepers += 2;
+    c->refs += 2;
     return true;
 }
 
@@ -104,10 +104,10 @@ TEST(keeps_what_it_is_told_to)
     CHECK(gort__slab_get(&s)); /* starts over */
     gort__slab_destroy(&s, NULL);
     int vmas = test_vma_count();
-    gort__chunk_drop(kept_chunk);
+    gort__slab_chunk_drop(kept_chunk);
     CHECK_STR(kept, "still here");
-    gort__chunk_drop(kept_chunk); /* the last one */
-    if (!test_under_valgrind())   /* it maps and unmaps as it likes */
+    gort__slab_chunk_drop(kept_chunk); /* the last one */
+    if (!test_under_valgrind())        /* it maps and unmaps as it likes */
         CHECK_LT(test_vma_count(), vmas);
 }
 

@@ -253,8 +253,8 @@ static bool pause_for(int ticks)
     bool left = true;
     while (ticks--) {
         now += INT64_C(200000000);
-        left = gort__stack_age(now, false);
-        while (!gort__stack_trim(INT64_MAX))
+        left = gort__scavenge_age(now, false);
+        while (!gort__scavenge_trim(INT64_MAX))
             ;
     }
     return left;
@@ -278,8 +278,8 @@ TEST(trimming_ends_whatever_the_size)
             CHECK(dies_writing(gort__stack_lo(s[n - 1]) - 1));
             for (int i = 0; i < n; i++)
                 gort__stack_put(NULL, s[i]);
-            gort__stack_age(gort__os_now(), true);
-            CHECK(gort__stack_trim(gort__os_now() + test_seconds(20)));
+            gort__scavenge_age(gort__os_now(), true);
+            CHECK(gort__scavenge_trim(gort__os_now() + test_seconds(20)));
             for (int i = 0; i < n; i++)
                 CHECK_EQ(s[i]->cold, true);
         }

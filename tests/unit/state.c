@@ -26,7 +26,7 @@ static bool passes(struct gort__g *g, enum gort__gstate to)
     CHECK_GE(child, 0);
     if (child == 0) {
         close(2); /* the report is not for the log of this test */
-        gort__g_check_edge(g, to);
+        gort__state_check_edge(g, to);
         _exit(0);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
@@ -43,7 +43,7 @@ TEST(edges_of_the_table_pass_and_no_others)
         for (int to = 0; to < GORT_G_STATES; to++) {
             g.state = (uint8_t)from;
             CHECK_MSG(passes(&g, (enum gort__gstate)to) == (legal[from][to] == 'x'), "from %s to %s",
-                      gort__g_state_name((enum gort__gstate)from), gort__g_state_name((enum gort__gstate)to));
+                      gort__state_name((enum gort__gstate)from), gort__state_name((enum gort__gstate)to));
         }
 }
 
@@ -52,7 +52,7 @@ TEST(a_wrong_edge_says_which, .crash = "goroutine 7 goes from waiting to dead")
     static struct gort__g g;
     g.id = 7;
     g.state = GORT_G_WAITING;
-    gort__g_check_edge(&g, GORT_G_DEAD);
+    gort__state_check_edge(&g, GORT_G_DEAD);
 }
 
 TEST(no_state_at_all, .crash = "goroutine 7 goes from \\? to running")
@@ -60,7 +60,7 @@ TEST(no_state_at_all, .crash = "goroutine 7 goes from \\? to running")
     static struct gort__g g;
     g.id = 7;
     g.state = GORT_G_STATES;
-    gort__g_check_edge(&g, GORT_G_RUNNING);
+    gort__state_check_edge(&g, GORT_G_RUNNING);
 }
 
 TEST(set_takes_legal_edges)
@@ -88,13 +88,13 @@ TEST(names_tell_them_apart)
 {
     for (int a = 0; a < GORT_G_STATES; a++)
         for (int b = 0; b < a; b++)
-            CHECK(strcmp(gort__g_state_name((enum gort__gstate)a), gort__g_state_name((enum gort__gstate)b)));
+            CHECK(strcmp(gort__state_name((enum gort__gstate)a), gort__state_name((enum gort__gstate)b)));
     for (int a = 0; a < GORT_WAIT_REASONS; a++) {
-        CHECK_EQ(*gort__g_reason_name((enum gort__reason)a) == '\0', a == GORT_WAIT_NONE);
+        CHECK_EQ(*gort__state_reason_name((enum gort__reason)a) == '\0', a == GORT_WAIT_NONE);
         for (int b = 0; b < a; b++)
-            CHECK(
-                strcmp(gort__g_reason_name((enum gort__reason)a), gort__g_reason_name((enum gort__reason)b)));
+            CHECK(strcmp(gort__state_reason_name((enum gort__reason)a),
+                         gort__state_reason_name((enum gort__reason)b)));
     }
-    CHECK_STR(gort__g_state_name(GORT_G_STATES), "?");
-    CHECK_STR(gort__g_reason_name(GORT_WAIT_REASONS), "");
+    CHECK_STR(gort__state_name(GORT_G_STATES), "?");
+    CHECK_STR(gort__state_reason_name(GORT_WAIT_REASONS), "");
 }

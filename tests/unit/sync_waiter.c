@@ -68,7 +68,7 @@ TEST(claimed_elsewhere)
     static struct gort__g g[3];
     for (int i = 0; i < 3; i++) {
         w[i].g = &g[i];
-        w[i].shared = true;
+        w[i].needs_claim = true;
         g[i].wait_word = i == 1 ? GORT_CLAIM_ARMED : GORT_CLAIM_NONE;
         gort__waitq_push(&q, &w[i]);
     }

@@ -37,12 +37,12 @@ static inline void gort__arch_set_home(void *home)
     ((volatile uint64_t *)gort__arch_words())[2] = (uint64_t)(uintptr_t)home;
 }
 
-static inline uint64_t gort__arch_held(void)
+static inline uint64_t gort__arch_ranks(void)
 {
     return ((volatile uint64_t *)gort__arch_words())[1];
 }
 
-static inline void gort__arch_set_held(uint64_t held)
+static inline void gort__arch_set_ranks(uint64_t held)
 {
     ((volatile uint64_t *)gort__arch_words())[1] = held;
 }
@@ -116,18 +116,18 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
 }
 
 /* As usual: where branch targets are protected, a jump to where no jump is expected is a fault. */
-static inline void *gort__arch_return(void *value)
+static inline void *gort__arch_ret_indirect(void *value)
 {
     return value;
 }
 
-static inline int gort__arch_return_int(int value)
+static inline int gort__arch_ret_indirect_int(int value)
 {
     return value;
 }
 
 #define GORT_ARCH_TAIL
-#define GORT_ARCH_RETURN_AS(type, value, ...) (value)
+#define GORT_ARCH_RET_INDIRECT_AS(type, value, ...) (value)
 
 /* gort__arch_entry finds the function to call on top of the stack. */
 static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))

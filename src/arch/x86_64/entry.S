@@ -49,13 +49,13 @@ gort__arch_restart:
         /* An indirect jump is foreseen to go where it went the last time; some processors, and those that guard against
            others' learning from it, know no more than that. So there are 16 of them: a hash of the target
            says which one is taken, and whether a branch is taken is foreseen well everywhere. */
-        .globl  gort__arch_return, gort__arch_return_int
-        .hidden gort__arch_return, gort__arch_return_int
-        .type   gort__arch_return, @function
-        .type   gort__arch_return_int, @function
+        .globl  gort__arch_ret_indirect, gort__arch_ret_indirect_int
+        .hidden gort__arch_ret_indirect, gort__arch_ret_indirect_int
+        .type   gort__arch_ret_indirect, @function
+        .type   gort__arch_ret_indirect_int, @function
         .p2align 4
-gort__arch_return:
-gort__arch_return_int:
+gort__arch_ret_indirect:
+gort__arch_ret_indirect_int:
         .cfi_startproc
         popq    %rcx
         .cfi_adjust_cfa_offset -8
@@ -77,8 +77,8 @@ gort__arch_return_int:
         choose  p, 4
         .noaltmacro
         .cfi_endproc
-        .size   gort__arch_return, . - gort__arch_return
-        .size   gort__arch_return_int, . - gort__arch_return_int
+        .size   gort__arch_ret_indirect, . - gort__arch_ret_indirect
+        .size   gort__arch_ret_indirect_int, . - gort__arch_ret_indirect_int
 
         .globl  gort__arch_fp_read
         .hidden gort__arch_fp_read

@@ -26,7 +26,7 @@
                          : "memory");                                                                        \
     }
 GORT_ARCH_WORD(void *, self, 0)
-GORT_ARCH_WORD(uint64_t, held, 8)
+GORT_ARCH_WORD(uint64_t, ranks, 8)
 GORT_ARCH_WORD(void *, home, 16)
 #undef GORT_ARCH_WORD
 
@@ -102,16 +102,16 @@ static inline __attribute__((always_inline)) void gort__arch_switch(struct gort_
                        "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
-void *gort__arch_return(void *value);
-int gort__arch_return_int(int value);
+void *gort__arch_ret_indirect(void *value);
+int gort__arch_ret_indirect_int(int value);
 
 #ifdef __clang__
 #define GORT_ARCH_TAIL __attribute__((musttail))
-#define GORT_ARCH_RETURN_AS(type, value, ...)                                                                \
-    ((type *)(void *)gort__arch_return_int)((void *)(intptr_t)(value), __VA_ARGS__)
+#define GORT_ARCH_RET_INDIRECT_AS(type, value, ...)                                                          \
+    ((type *)(void *)gort__arch_ret_indirect_int)((void *)(intptr_t)(value), __VA_ARGS__)
 #else
 #define GORT_ARCH_TAIL
-#define GORT_ARCH_RETURN_AS(type, value, ...) gort__arch_return_int(value)
+#define GORT_ARCH_RET_INDIRECT_AS(type, value, ...) gort__arch_ret_indirect_int(value)
 #endif
 
 /* gort__arch_entry finds the function to call on top of the stack. */

@@ -99,11 +99,11 @@ static void add_entry(uintptr_t at)
 static void add_function(uintptr_t at)
 {
     struct gort__range f;
-    if (gort__range_has(ranges, range_count, at))
+    if (gort__text_range_has(ranges, range_count, at))
         return;
     if (!gort__unwind_function(at, &f))
         f = (struct gort__range){at, at + GORT__CODE_STEP}; /* code without tables: (3) has to do */
-    gort__range_add(ranges, &range_count, MOST_RANGES, f.from, f.to);
+    gort__text_range_add(ranges, &range_count, MOST_RANGES, f.from, f.to);
 }
 
 /* Only to the first instruction of a function: in the middle it is the same function, or no jump but a piece of data. */
@@ -116,8 +116,8 @@ static void follow_jumps(const struct gort__range f, bool (*known)(uintptr_t))
         if (!to || (to >= f.from && to < f.to) || !gort__object_find(to, &o))
             continue;
         to = gort__code_behind_linkage(to);
-        if (!known(to) && !gort__range_has(ranges, range_count, to) && gort__unwind_function(to, &target) &&
-            target.from == to)
+        if (!known(to) && !gort__text_range_has(ranges, range_count, to) &&
+            gort__unwind_function(to, &target) && target.from == to)
             add_function(to);
     }
 }
@@ -163,7 +163,7 @@ static bool is_entry(uintptr_t at)
 static bool returns_to_or_from(uintptr_t pc)
 {
     uintptr_t called[2];
-    if (gort__range_has(ranges, range_count, pc - 1))
+    if (gort__text_range_has(ranges, range_count, pc - 1))
         return true;
     gort__code_called(pc, called);
     for (int i = 0; i < 2; i++)
@@ -237,6 +237,6 @@ bool gort__heap_inside(const struct gort__os_signal *s)
 {
     if (!entry_count)
         return false;
-    return gort__range_has(ranges, range_count, s->pc) || by_link(s->pc, s->link) ||
+    return gort__text_range_has(ranges, range_count, s->pc) || by_link(s->pc, s->link) ||
            gort__heap_caller(s, returns_to_or_from);
 }

@@ -50,7 +50,7 @@ void gort__object_add(const struct dl_phdr_info *info, bool steady)
         o.lo = from < o.lo ? from : o.lo;
         o.hi = to > o.hi ? to : o.hi;
         if ((first || steady) && (ph->p_flags & PF_R))
-            gort__range_add(segments, &segment_count, MOST_SEGMENTS, from, to);
+            gort__text_range_add(segments, &segment_count, MOST_SEGMENTS, from, to);
     }
     if (first) {
         program = o;

@@ -48,7 +48,7 @@ extern void __libc_free(void) __attribute__((weak));
 
 static bool in_ranges(uintptr_t pc)
 {
-    return gort__range_has(ranges, count, pc);
+    return gort__text_range_has(ranges, count, pc);
 }
 
 static bool named(const char *file, const char *const *names, size_t n)
@@ -81,17 +81,17 @@ static int look(struct dl_phdr_info *info, size_t size, void *libc)
         uintptr_t from = info->dlpi_addr + ph->p_vaddr, to = from + ph->p_memsz;
         if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X))
             continue;
-        gort__range_add(texts, &text_count, MOST_TEXT, from, to);
+        gort__text_range_add(texts, &text_count, MOST_TEXT, from, to);
         if (steady || sanitizer || allocator)
-            gort__range_add(ranges, &count, MOST, from, to);
+            gort__text_range_add(ranges, &count, MOST, from, to);
         if (steady || sanitizer)
-            gort__range_add(runtime, &runtime_count, MOST, from, to);
+            gort__text_range_add(runtime, &runtime_count, MOST, from, to);
         if (is_loader)
-            gort__range_add(loader, &loader_count, 3, from, to);
+            gort__text_range_add(loader, &loader_count, 3, from, to);
         if (is_libc)
-            gort__range_add(libc_code, &libc_count, 4, from, to);
+            gort__text_range_add(libc_code, &libc_count, 4, from, to);
         if (is_cxx)
-            gort__range_add(cxx, &cxx_count, 4, from, to);
+            gort__text_range_add(cxx, &cxx_count, 4, from, to);
     }
     return 0;
 }
@@ -106,7 +106,7 @@ static void find_whole(void)
     for (size_t i = 1; i < sizeof known / sizeof *known; i++)
         if (known[i] && known[i] < first)
             first = known[i];
-    gort__range_add(ranges, &count, MOST, first, (uintptr_t)etext);
+    gort__text_range_add(ranges, &count, MOST, first, (uintptr_t)etext);
 }
 
 /* It may be in a program without tables, where nobody knows how long it is. */
@@ -118,7 +118,7 @@ static void find_iterate(void)
     uintptr_t at = gort__code_behind_linkage((uintptr_t)dl_iterate_phdr);
     if (!gort__unwind_function(at, &f))
         f = (struct gort__range){at, at + ITERATE};
-    gort__range_add(loader, &loader_count, 4, f.from, f.to);
+    gort__text_range_add(loader, &loader_count, 4, f.from, f.to);
 }
 
 /* Only what lies in libc itself: a sanitizer has functions of these names that are no leaves. */
@@ -130,7 +130,7 @@ static void find_leaves(void)
     _Static_assert(sizeof known == sizeof leaves, "one place for each");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         uintptr_t at = gort__code_behind_linkage(known[i]);
-        leaves[i] = gort__range_has(libc_code, libc_count, at) || whole ? at : 0;
+        leaves[i] = gort__text_range_has(libc_code, libc_count, at) || whole ? at : 0;
     }
 }
 
@@ -139,12 +139,12 @@ static bool is_runtime(uintptr_t pc)
 {
     if (whole)
         return in_ranges(pc) && (uintptr_t)malloc == (uintptr_t)__libc_malloc;
-    return gort__range_has(runtime, runtime_count, pc);
+    return gort__text_range_has(runtime, runtime_count, pc);
 }
 
 static bool is_cxx(uintptr_t pc)
 {
-    return gort__range_has(cxx, cxx_count, pc);
+    return gort__text_range_has(cxx, cxx_count, pc);
 }
 
 void gort__os_text_collect(void)
@@ -169,8 +169,9 @@ static bool is_leaf_outside(const struct gort__os_signal *s)
     if (!leaf)
         return false;
     uintptr_t caller = s->link ? s->link : *(const uintptr_t *)s->sp;
-    return gort__range_has(texts, text_count, caller) && gort__range_has(texts, text_count, caller - 8) &&
-           !in_ranges(caller) && gort__code_after_call(caller);
+    return gort__text_range_has(texts, text_count, caller) &&
+           gort__text_range_has(texts, text_count, caller - 8) && !in_ranges(caller) &&
+           gort__code_after_call(caller);
 }
 
 static bool in_libc(const struct gort__os_signal *s)
@@ -182,14 +183,14 @@ static bool in_libc(const struct gort__os_signal *s)
     return whole && !s->link && gort__code_is_linkage(s->pc) && in_ranges(*(const uintptr_t *)s->sp);
 }
 
-bool gort__os_text_delicate(const struct gort__os_signal *s)
+bool gort__os_text_in_libc(const struct gort__os_signal *s)
 {
     return in_libc(s) || gort__heap_inside(s);
 }
 
 static bool returns_to_loader(uintptr_t pc)
 {
-    return gort__range_has(loader, loader_count, pc - 1);
+    return gort__text_range_has(loader, loader_count, pc - 1);
 }
 
 bool gort__os_text_loading(const struct gort__os_signal *s)

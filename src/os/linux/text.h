@@ -23,13 +23,14 @@ struct gort__range {
     uintptr_t from, to;
 };
 
-static inline void gort__range_add(struct gort__range *list, int *n, int most, uintptr_t from, uintptr_t to)
+static inline void gort__text_range_add(struct gort__range *list, int *n, int most, uintptr_t from,
+                                        uintptr_t to)
 {
     if (*n < most && from < to)
         list[(*n)++] = (struct gort__range){from, to};
 }
 
-static inline bool gort__range_has(const struct gort__range *list, int n, uintptr_t pc)
+static inline bool gort__text_range_has(const struct gort__range *list, int n, uintptr_t pc)
 {
     for (int i = 0; i < n; i++)
         if (pc >= list[i].from && pc < list[i].to)

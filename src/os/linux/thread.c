@@ -175,9 +175,9 @@ GORT_NOINLINE int *gort__os_errno(void)
     return &errno;
 }
 
-__attribute__((weak)) struct gort__os_thrown *__cxa_get_globals(void);
+__attribute__((weak)) struct gort__os_eh_globals *__cxa_get_globals(void);
 
-struct gort__os_thrown *gort__os_thrown(void)
+struct gort__os_eh_globals *gort__os_eh_globals(void)
 {
     return __cxa_get_globals ? __cxa_get_globals() : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lap.c - when a goroutine that has not run yet may start beside many that are held: few threads, and nobody starves.
- * Covers: src/sched/lap.c
+ * cputime.c - when a goroutine that has not run yet may start beside many that are preempted: few threads, and nobody starves.
+ * Covers: src/sched/cputime.c
  *
  * Plays scheduler with numbers instead of threads, so that a machine of any speed can be tried.
  */
@@ -16,22 +16,22 @@
 enum { JOBS = 1000 };
 
 struct play {
-    int64_t left[JOBS]; /* CPU time that each needs to end; the held ones are a ring, oldest first */
+    int64_t left[JOBS]; /* CPU time that each needs to end; the preempted ones are a ring, oldest first */
     int ring[JOBS], first, held, fresh, most;
 };
 
 static void set_up(int procs)
 {
     gort__sched.procs = procs;
-    gort__sched.held_n = 0;
-    gort__sched.held_cpu = gort__sched.fresh_at = 0;
+    gort__sched.preempted_n = 0;
+    gort__sched.preempted_cpu = gort__sched.admitted_at = 0;
 }
 
 /* Somebody runs for one time slice, in which he gets a share of a CPU. True: a new one was started for that. */
 static bool slice(struct play *p, int64_t share)
 {
     int64_t length = 10 * MS + 10 * MS * p->held / 8, used = (length < 100 * MS ? length : 100 * MS) / share;
-    bool start = p->fresh < JOBS && gort__fresh_may_start();
+    bool start = p->fresh < JOBS && gort__cputime_admit_new();
     if (!start && !p->held)
         return false;
     int who = start ? p->fresh++ : p->ring[p->first];
@@ -41,11 +41,11 @@ static bool slice(struct play *p, int64_t share)
     }
     if (p->left[who] > used) {
         p->left[who] -= used;
-        gort__sched.held_cpu += used;
+        gort__sched.preempted_cpu += used;
         p->ring[(p->first + p->held++) % JOBS] = who;
     }
     p->most = p->held > p->most ? p->held : p->most;
-    gort__sched.held_n = (uint32_t)p->held;
+    gort__sched.preempted_n = (uint32_t)p->held;
     return start;
 }
 
@@ -92,21 +92,21 @@ TEST(endless_loops_let_new_ones_start)
 TEST(a_start_has_its_price)
 {
     set_up(2);
-    gort__sched.held_n = 15;
+    gort__sched.preempted_n = 15;
     for (int i = 0; i < 100; i++)
-        CHECK(gort__fresh_may_start());
-    gort__sched.held_n = 16;
-    CHECK(!gort__fresh_may_start());
+        CHECK(gort__cputime_admit_new());
+    gort__sched.preempted_n = 16;
+    CHECK(!gort__cputime_admit_new());
     gort__os_nap(150 * MS);
-    CHECK(!gort__fresh_may_start());
-    gort__sched.held_cpu += 99 * MS;
-    CHECK(!gort__fresh_may_start());
-    gort__sched.held_cpu += MS;
-    CHECK(gort__fresh_may_start());
-    CHECK(!gort__fresh_may_start());
-    gort__sched.held_n = 32;
-    gort__sched.held_cpu += 199 * MS;
-    CHECK(!gort__fresh_may_start());
-    gort__sched.held_cpu += MS;
-    CHECK(gort__fresh_may_start());
+    CHECK(!gort__cputime_admit_new());
+    gort__sched.preempted_cpu += 99 * MS;
+    CHECK(!gort__cputime_admit_new());
+    gort__sched.preempted_cpu += MS;
+    CHECK(gort__cputime_admit_new());
+    CHECK(!gort__cputime_admit_new());
+    gort__sched.preempted_n = 32;
+    gort__sched.preempted_cpu += 199 * MS;
+    CHECK(!gort__cputime_admit_new());
+    gort__sched.preempted_cpu += MS;
+    CHECK(gort__cputime_admit_new());
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exit.c - how a goroutine begins its function and how it ends.
+ * gmain.c - how a goroutine begins its function and how it ends.
  *
  * Why: an ending goroutine runs its exit handlers and key destructors as user code, then gives its
  * stack and record back. When the next goroutine on this P has not run yet, it simply takes over
@@ -25,13 +25,13 @@ struct gort__exit_handler {
 
 static const size_t block_sizes[] = {128, 256, 512, 1024};
 
-void gort__block_init(void)
+void gort__argmem_init(void)
 {
     for (int i = 0; i < 4; i++)
         gort__sched.blocks[i].object = block_sizes[i];
 }
 
-void *gort__block_get(size_t size)
+void *gort__argmem_get(size_t size)
 {
     int i = 0;
     while (block_sizes[i] < size)
@@ -39,7 +39,7 @@ void *gort__block_get(size_t size)
     return gort__slab_get(&gort__sched.blocks[i]);
 }
 
-void gort__block_put(void *block, size_t size)
+void gort__argmem_put(void *block, size_t size)
 {
     int i = 0;
     while (block_sizes[i] < size)
@@ -47,10 +47,10 @@ void gort__block_put(void *block, size_t size)
     gort__slab_put(&gort__sched.blocks[i], block);
 }
 
-bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
+bool gort__gmain_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
 {
-    struct gort__extra *extra = gort__g_extra(g);
-    struct gort__exit_handler *h = extra ? gort__block_get(sizeof *h) : NULL;
+    struct gort__extra *extra = gort__extra_get(g);
+    struct gort__exit_handler *h = extra ? gort__argmem_get(sizeof *h) : NULL;
     if (!h)
         return false;
     *h = (struct gort__exit_handler){extra->handlers, fn, arg};
@@ -58,7 +58,7 @@ bool gort__g_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
     return true;
 }
 
-void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
+void gort__gmain_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
 {
     if (!g->extra)
         return;
@@ -66,7 +66,7 @@ void gort__g_at_end_cancel(struct gort__g *g, void (*fn)(void *), void *arg)
         if ((*at)->fn == fn && (*at)->arg == arg) {
             struct gort__exit_handler *h = *at;
             *at = h->next;
-            gort__block_put(h, sizeof *h);
+            gort__argmem_put(h, sizeof *h);
             return;
         }
 }
@@ -77,12 +77,12 @@ int gort_on_exit(void (*fn)(void *), void *arg)
     struct gort__m *m = gort__enter();
     if (!m)
         return -ESRCH;
-    bool done = gort__g_at_end(m->g, fn, arg);
+    bool done = gort__gmain_at_end(m->g, fn, arg);
     gort__leave(m);
     return done ? 0 : -ENOMEM;
 }
 
-bool gort__callback(void (*fn)(void *), void *arg)
+bool gort__gmain_callback(void (*fn)(void *), void *arg)
 {
     gort__leave(gort__m_self());
     fn(arg);
@@ -103,33 +103,33 @@ static GORT_NOINLINE bool run_handlers(struct gort__g *g)
         void (*fn)(void *) = h->fn;
         void *arg = h->arg;
         g->extra->handlers = h->next;
-        gort__block_put(h, sizeof *h);
-        if (!gort__callback(fn, arg))
+        gort__argmem_put(h, sizeof *h);
+        if (!gort__gmain_callback(fn, arg))
             return false;
     }
     return true;
 }
 
-void gort__g_cleanup(struct gort__g *g)
+void gort__gmain_cleanup(struct gort__g *g)
 {
     /* A destructor may register another handler, a handler may set another value. */
     do
-        if (!run_handlers(g) || !gort__keys_destroy(g))
+        if (!run_handlers(g) || !gort__key_destroy_all(g))
             return;
     while (last_handler(g));
     if (g->flags & GORT_G_FINALLY) {
         gort__g_flag_off(g, GORT_G_FINALLY);
-        gort__callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
+        gort__gmain_callback((void (*)(void *))g->arg[3], (void *)g->arg[4]);
     }
     if (g->extra) {
         if (g->extra->inherited) { /* only now is it not in use any more */
             gort__g_flag_off(g, GORT_G_CONTEXT);
             gort__ref_drop(g->extra->inherited);
         }
-        gort__g_extra_put(g);
+        gort__extra_put(g);
     }
     if (g->flags & GORT_G_COPY)
-        gort__block_put((void *)g->arg[0], g->arg[1]);
+        gort__argmem_put((void *)g->arg[0], g->arg[1]);
 }
 
 static bool commit_end(struct gort__g *g, void *arg)
@@ -152,15 +152,15 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     m->g0.ctx.control = g->ctx.control; /* what is loaded now; the record is somebody else's in a moment */
     gort__store(&next->stack, g->stack, RELEASE); /* pairs with dump.c */
     gort__store(&next->stack->owner, next, RELAXED);
-    gort__arch_make(&next->ctx, gort__stack_top(next->stack), gort__start_here);
+    gort__arch_make(&next->ctx, gort__stack_top(next->stack), gort__gmain_start);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
     *m->err = 0;
-    if (GORT_UNLIKELY(m->thrown != NULL)) { /* C++, or a mask in doubt */
+    if (GORT_UNLIKELY(m->eh_globals != NULL)) { /* C++, or a mask in doubt */
         uint64_t mask;
         (void)gort__mask_put_away(m, &mask);
         if (m->cxx) /* by gort_exit in a catch block */
-            gort__thrown_set(m, NULL, 0);
+            gort__m_eh_set(m, NULL, 0);
     }
     gort__store(&m->g, next, RELAXED);
     gort__store(&next->m, m, RELEASE); /* pairs with dump.c */
@@ -169,12 +169,12 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     gort__arch_restart(&m->g0.ctx, &next->ctx);
 }
 
-void gort__g_end(void)
+void gort__gmain_end(void)
 {
     struct gort__m *m = gort__m_self();
     struct gort__g *g = m->g;
     if (GORT_UNLIKELY(g->flags & GORT_G_CLEANUP)) {
-        gort__g_cleanup(g);
+        gort__gmain_cleanup(g);
         m = gort__m_self();
     }
     if (GORT_UNLIKELY(g->flags & GORT_G_MAIN)) {
@@ -183,12 +183,12 @@ void gort__g_end(void)
     }
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_DEAD);
-    if (GORT_UNLIKELY(m->locked_g != NULL)) {
-        m->locked_g = NULL;
+    if (GORT_UNLIKELY(m->bound_g != NULL)) {
+        m->bound_g = NULL;
         m->die = true;
         gort__store(&g->lock_depth, 0, RELAXED);
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
-        struct gort__g *next = gort__pick_next(m->p);
+        struct gort__g *next = gort__schedule_pick(m->p);
         if (next) {
             bool may_start = !gort__load(&gort__sched.careful, RELAXED);
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
@@ -196,23 +196,24 @@ void gort__g_end(void)
                 g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit = commit_end;
-            if (!(gort__load(&next->flags, ACQUIRE) & GORT_G_SPECIAL) && /* pairs with shrink.c:let_go */
-                (next->ctx.pc || (may_start && gort__give_stack(m->p, next))))
-                gort__switch_to(m, g, next);
+            if (!(gort__load(&next->flags, ACQUIRE) &
+                  GORT_G_SPECIAL) && /* pairs with scavenge_stack.c:let_go */
+                (next->ctx.pc || (may_start && gort__schedule_give_stack(m->p, next))))
+                gort__schedule_switch_to(m, g, next);
             m->handed = next;
         }
     }
     m->commit = commit_end;
-    gort__switch_to(m, g, &m->g0);
+    gort__schedule_switch_to(m, g, &m->g0);
     gort__throw("a goroutine that ended was resumed");
 }
 
 typedef void one_word(uintptr_t);
 typedef void six_words(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
-void gort__start_here(void)
+void gort__gmain_start(void)
 {
-    struct gort__m *m = gort__switch_finish();
+    struct gort__m *m = gort__schedule_switch_finish();
     struct gort__g *g = m->g;
     if (GORT_LIKELY(!(g->flags & GORT_G_WORDS))) {
         one_word *fn = (one_word *)g->fn;
@@ -228,7 +229,7 @@ void gort__start_here(void)
     m = gort__enter();
     if (GORT_UNLIKELY(!m || !m->p))
         gort__block_left_open();
-    gort__g_end();
+    gort__gmain_end();
 }
 
 void gort_exit(void)
@@ -236,5 +237,5 @@ void gort_exit(void)
     struct gort__m *m = gort__enter();
     if (!m || !m->p)
         gort__fatal("gort_exit: not in a goroutine");
-    gort__g_end();
+    gort__gmain_end();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rough.c - roughly the time: never before now, and never far after it.
- * Covers: src/sched/rough.c
+ * cached_now.c - roughly the time: never before now, and never far after it.
+ * Covers: src/sched/cached_now.c
  */
 #include <gort.h>
 
@@ -9,20 +9,20 @@
 
 #include "test.h"
 
-#define ROUGH INT64_C(100000)
+#define CACHED_FOR INT64_C(100000)
 
 static void look(struct gort__m *m)
 {
-    int64_t before = gort__os_now(), rough = gort__rough_now(m), after = gort__os_now();
+    int64_t before = gort__os_now(), rough = gort__cached_now(m), after = gort__os_now();
     CHECK_GE(rough, before);
-    CHECK_LE(rough, after + ROUGH);
+    CHECK_LE(rough, after + CACHED_FOR);
 }
 
 /* Looks after each other, and looks with time in between: less and more than the time for which an answer is kept. */
 TEST(between_now_and_soon)
 {
     static struct gort__m m;
-    gort__rough_init();
+    gort__cached_now_init();
     for (int i = 0; i < 1000000; i++)
         look(&m);
     for (int64_t until = gort__os_now() + 200 * INT64_C(1000000), pause = 0; gort__os_now() < until;) {
@@ -38,10 +38,10 @@ TEST(between_now_and_soon)
 TEST(counter_that_went_back)
 {
     static struct gort__m m;
-    gort__rough_init();
+    gort__cached_now_init();
     look(&m);
-    m.rough_ticks += UINT64_C(1) << 40;
-    m.rough_now -= 1000 * ROUGH;
+    m.cached_ticks += UINT64_C(1) << 40;
+    m.cached_now -= 1000 * CACHED_FOR;
     look(&m);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rest.c - how the real sysmon sleeps (sched/rest.c, with proc.c, duty.c and os/linux/alarm.c): while a P is taken, or memory is short,
- * or somebody is held, it always has an alarm; a poke is not lost; no timer that is set while no P is idle is overslept, nor is what
+ * sysmon_sleep.c - how the real sysmon sleeps (sched/sysmon_sleep.c, with p.c, poller.c and os/linux/alarm.c): while a P is taken, or memory is short,
+ * or somebody is preempted, it always has an alarm; a notification is not lost; no timer that is set while no P is idle is overslept, nor is what
  * was queued, also if an M puts the alarm off (rest_calm); and it ends when it is told to.
  * Build: standalone -DGORT_MODEL
- * Covers: src/sched/rest.c src/sched/sched.h src/os/linux/alarm.c
+ * Covers: src/sched/sysmon_sleep.c src/sched/sched.h src/os/linux/alarm.c
  *
  * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short one. Others take Ps and give
  * them back, keep one for ever, find no memory, stop the world, poke, or end it all. In the end, when nobody can make a step, sysmon
- * sleeps: without an alarm exactly if it says REST; else until its alarm, a tick ahead at most.
+ * sleeps: without an alarm exactly if it says IDLE; else until its alarm, a tick ahead at most.
  * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases `by_futex` alarm.c does
  * without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE or to the alarm, or, by_futex, to the end of the
  * sleep.
- * Absent: what sysmon does when it looks, timers that bring the guard nearer, fds that wake it, Ms.
+ * Absent: what sysmon does when it looks, timers that bring the watchdog nearer, fds that wake it, Ms.
  */
 #include "model/sysmon.h"
 
@@ -97,13 +97,13 @@ TEST(world_stops)
 {
     check(stopped, "the world is stopped");
 }
-TEST(pokes)
+TEST(notifies)
 {
-    check(hurried_long, "poked in a long tick, no time passes");
-    check(poked_long, "poked in a long tick");
-    check(hurried_rest, "poked while it rests, and nobody works");
-    check(poked_rest, "poked while it rests");
-    check(poked_guard, "poked while it has a guard");
+    check(hurried_long, "notified in a long tick, no time passes");
+    check(poked_long, "notified in a long tick");
+    check(hurried_rest, "notified while it rests, and nobody works");
+    check(poked_rest, "notified while it rests");
+    check(poked_guard, "notified while it has a watchdog");
 }
 TEST(timer_in_time)
 {
@@ -119,7 +119,7 @@ TEST(nobody_waits)
 {
     check_weak(calmed, "nobody waits any more", 3);
     check_weak(calmed_queued, "nobody waits any more, but then one is queued", 3);
-    check(calmed_poked, "nobody waits any more, and a poke");
+    check(calmed_poked, "nobody waits any more, and a notification");
 }
 TEST(fds_are_heard)
 {
@@ -146,9 +146,9 @@ TEST(futex_ps_come_and_go)
 }
 TEST(futex_pokes)
 {
-    check(by_futex(poked_long), "poked in a long tick");
-    check(by_futex(poked_rest), "poked while it rests");
-    check(by_futex(poked_guard), "poked while it has a guard");
+    check(by_futex(poked_long), "notified in a long tick");
+    check(by_futex(poked_rest), "notified while it rests");
+    check(by_futex(poked_guard), "notified while it has a watchdog");
 }
 TEST(futex_ends)
 {
@@ -183,8 +183,8 @@ TEST(mutation_no_guard)
 }
 TEST(mutation_guard_stays)
 {
-    model_catch(&taken, "who gives back the last P does not see the guard", "gort__mon_guards", MODEL_OP_LOAD,
-                MODEL_SKIPPED);
+    model_catch(&taken, "who gives back the last P does not see the watchdog", "gort__sysmon_sleep_armed",
+                MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_alarm_alone)
 {
@@ -198,7 +198,8 @@ TEST(mutation_drop)
 }
 TEST(mutation_timer_set)
 {
-    model_catch(&timer, "no fence after setting a timer", "gort__duty_notice", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&timer, "no fence after setting a timer", "gort__poller_notice", MODEL_OP_FENCE,
+                MODEL_SKIPPED);
 }
 TEST(mutation_timer_sleeps)
 {
@@ -231,7 +232,7 @@ TEST(mutation_look_back)
     m = calmed_queued;
     m.memory = MODEL_WEAK;
     model_catch(&m, "the same in an M that puts the alarm off", "look_back", MODEL_OP_FENCE, MODEL_SKIPPED);
-    model_catch(&m, "an M that puts the alarm off takes no second look", "gort__p_has_work", MODEL_OP_LOAD,
+    model_catch(&m, "an M that puts the alarm off takes no second look", "gort__idle_has_work", MODEL_OP_LOAD,
                 MODEL_SKIPPED);
 }
 TEST(mutation_fds)
@@ -239,8 +240,8 @@ TEST(mutation_fds)
     struct model m = fds;
     m.memory = MODEL_WEAK;
     model_catch(&m, "no fence before the look for idle Ps", "look_back", MODEL_OP_FENCE, MODEL_SKIPPED);
-    model_catch(&m, "no fence before the look whether sysmon listens", "gort__rest_events", MODEL_OP_FENCE,
-                MODEL_SKIPPED);
+    model_catch(&m, "no fence before the look whether sysmon listens", "gort__sysmon_sleep_events",
+                MODEL_OP_FENCE, MODEL_SKIPPED);
 }
 TEST(mutation_futex_word)
 {
@@ -290,17 +291,17 @@ TEST(mutation_rests_without_sched_lock)
 }
 TEST(mutation_sysmon_without_lock)
 {
-    catch_careless(ended, "sysmon sleeps without the lock", sysmon, GORT_RANK_REST);
+    catch_careless(ended, "sysmon sleeps without the lock", sysmon, GORT_RANK_SYSMON);
 }
 TEST(mutation_guard_without_lock)
 {
-    catch_careless(poked_rest, "the guard is set without the lock", works, GORT_RANK_REST);
+    catch_careless(poked_rest, "the watchdog is set without the lock", works, GORT_RANK_SYSMON);
 }
 TEST(mutation_poke_without_lock)
 {
-    catch_careless(poked_rest, "a poke without the lock", pokes_rest, GORT_RANK_REST);
+    catch_careless(poked_rest, "a notification without the lock", pokes_rest, GORT_RANK_SYSMON);
 }
 TEST(mutation_end_without_lock)
 {
-    catch_careless(ended, "told to end without the lock", quits, GORT_RANK_REST);
+    catch_careless(ended, "told to end without the lock", quits, GORT_RANK_SYSMON);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shrink.c - stacks give their memory back: those of goroutines that went deep once and are parked, and free ones.
+ * scavenge_stack.c - stacks give their memory back: those of goroutines that went deep once and are parked, and free ones.
  *
  * Why: a goroutine that once called something deep keeps those pages as long as it lives, and most live long and are
  * parked. Below the stack pointer of a parked goroutine there is nothing of value, so the pages can go.
@@ -23,7 +23,7 @@
  * A goroutine may be parked on a stack that is not ours (makecontext, a library's coroutines). Then ctx.sp says nothing about
  * its own stack: nobody knows how much of that is in use, and it is left as it is.
  * The stop lasts as long as looking at some 100 records; discarding, which is slow, comes after it.
- * Threads: gort__shrink by the keeper alone; stir by anybody; sysmon does while a P is at work, and the last one that goes idle.
+ * Threads: gort__scavenge_stack by the supervisor alone; stir by anybody; sysmon does while a P is at work, and the last one that goes idle.
  */
 #include <string.h>
 
@@ -31,10 +31,10 @@
 #include "sched/verbs.h"
 
 #define TICK     INT64_C(200000000) /* ns */
-#define PATIENCE INT64_C(1000000000)
+#define WAIT_MAX INT64_C(1000000000)
 #define SHARE    50               /* scans take at most one part in so many of the time */
 #define BATCH    128              /* stacks held at once */
-#define SLICE    INT64_C(1000000) /* ns of work at a time: the keeper has other things to do */
+#define SLICE    INT64_C(1000000) /* ns of work at a time: the supervisor has other things to do */
 #define RED_ZONE 512              /* bytes below the stack pointer that are left alone */
 
 static struct {
@@ -44,34 +44,34 @@ static struct {
     size_t floor;      /* the least memory of the process since the last scan */
     int quiet;         /* ticks since something happened */
     bool trimming;     /* free stacks are being trimmed */
-    bool recycling;    /* so are free records */
+    bool records;      /* so are free records */
     bool scanning;     /* a scan is on: */
     struct gort__stack_cursor at;
     int64_t spent; /* time */
     long trimmed;
-    bool left;   /* it saw some that it did not trim */
-    bool urgent; /* the machine is short of memory */
+    bool skipped; /* it saw some that it did not trim */
+    bool urgent;  /* the machine is short of memory */
     int n;
     struct gort__stack *ripe[BATCH];
 } job;
 
-static bool asleep; /* nothing happened for a while: gort__shrink waits for a stir; atomic */
+static bool asleep; /* nothing happened for a while: gort__scavenge_stack waits for a stir; atomic */
 
-void gort__shrink_stir_locked(void)
+void gort__scavenge_stack_stir_locked(void)
 {
     if (gort__load(&asleep, RELAXED)) {
         gort__store(&asleep, false, RELAXED);
-        gort__keeper_wake_locked();
+        gort__supervisor_wake_locked();
     }
 }
 
-void gort__shrink_stir(void)
+void gort__scavenge_stack_stir(void)
 {
     if (!gort__load(&asleep, RELAXED))
         return;
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__shrink_stir_locked();
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__scavenge_stack_stir_locked();
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 static uint64_t count_switches(void)
@@ -79,7 +79,7 @@ static uint64_t count_switches(void)
     uint64_t n = 0;
     struct gort__p *p;
     for (int i = 0; i < GORT_MAXPROCS_MAX && (p = gort__load(&gort__sched.ps[i], ACQUIRE)) != NULL; i++)
-        n += gort__load(&p->switches, RELAXED); /* the pointer pairs with proc.c:make */
+        n += gort__load(&p->switches, RELAXED); /* the pointer pairs with p.c:make */
     return n;
 }
 
@@ -90,7 +90,7 @@ static void flush_idle(void)
     for (struct gort__p *p = gort__sched.idle_ps; p; p = p->link)
         if (p->stacks.n)
             gort__stack_cache_flush(&p->stacks);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
 /* A stack with memory below its top: counts how often it was seen so while its goroutine was parked. */
@@ -99,13 +99,13 @@ static GORT_NO_TSAN bool on_deep(struct gort__stack *s, char *lowest, void *arg)
     struct gort__g *g = gort__stack_owner(s);
     (void)arg;
     if (!g)
-        return true; /* free, or in a P's cache: gort__stack_trim sees to it */
+        return true; /* free, or in a P's cache: gort__scavenge_trim sees to it */
     /* A look at a record that may change at any time: a guess, certain only with the world stopped. */
     char *sp = g->ctx.sp;
     if (gort__load(&g->state, RELAXED) == GORT_G_WAITING &&
         (lowest + RED_ZONE >= sp || !gort__stack_holds(s, sp)))
         return true; /* it needs all of it, or stands elsewhere */
-    job.left = true;
+    job.skipped = true;
     if (gort__load(&g->state, RELAXED) != GORT_G_WAITING)
         return true;
     uint8_t sight = gort__load(&s->sight, RELAXED);
@@ -164,17 +164,17 @@ static void trim_ripe(void)
 static void scan_some(int64_t now)
 {
     job.n = 0;
-    bool done = gort__stack_scan(&job.at, now + SLICE / 2, on_deep, NULL);
+    bool done = gort__scavenge_scan(&job.at, now + SLICE / 2, on_deep, NULL);
     trim_ripe();
     int64_t ended = gort__os_now();
     job.spent += ended - now;
     if (!done)
         return;
     job.scanning = false;
-    job.wait = job.trimmed || !job.wait ? TICK : job.wait < PATIENCE ? job.wait * 2 : PATIENCE;
+    job.wait = job.trimmed || !job.wait ? TICK : job.wait < WAIT_MAX ? job.wait * 2 : WAIT_MAX;
     job.scan_at = ended + (job.spent * SHARE > job.wait ? job.spent * SHARE : job.wait);
     job.floor = gort__os_rss();
-    if (job.left && job.wait < PATIENCE)
+    if (job.skipped && job.wait < WAIT_MAX)
         job.quiet = 0;
 }
 
@@ -190,27 +190,27 @@ static void tick(int64_t now)
     job.switches = switches;
     job.urgent = gort__os_memory_pressure();
     flush_idle();
-    if (gort__stack_age(now, job.urgent))
+    if (gort__scavenge_age(now, job.urgent))
         job.quiet = 0;
     job.trimming = true;
-    job.recycling = gort__recycle_tick();
-    if (job.recycling)
+    job.records = gort__scavenge_g_tick();
+    if (job.records)
         job.quiet = 0;
-    if (!job.scanning && (grown || job.left || job.urgent) && now >= job.scan_at) {
+    if (!job.scanning && (grown || job.skipped || job.urgent) && now >= job.scan_at) {
         job.scanning = true;
-        job.left = false;
+        job.skipped = false;
         job.trimmed = job.spent = 0;
         memset(&job.at, 0, sizeof job.at);
     }
     job.due = now + TICK;
 }
 
-int64_t gort__shrink(int64_t now)
+int64_t gort__scavenge_stack(int64_t now)
 {
     uint64_t run = gort__load(&gort__sched.run, RELAXED);
     if (job.run != run) {
         memset(&job, 0, sizeof job);
-        gort__recycle_reset();
+        gort__scavenge_g_reset();
         job.run = run;
         job.due = now + TICK;
         gort__store(&asleep, false, RELAXED);
@@ -224,12 +224,12 @@ int64_t gort__shrink(int64_t now)
     if (now >= job.due)
         tick(now);
     if (job.trimming)
-        job.trimming = !gort__stack_trim(now + SLICE);
-    else if (job.recycling)
-        job.recycling = gort__recycle(now + SLICE);
+        job.trimming = !gort__scavenge_trim(now + SLICE);
+    else if (job.records)
+        job.records = gort__scavenge_g(now + SLICE);
     else if (job.scanning)
         scan_some(now);
-    if (job.trimming || job.recycling || job.scanning)
+    if (job.trimming || job.records || job.scanning)
         return now;
     if (job.quiet > 2) { /* what was given back last has aged and is gone */
         job.due = INT64_MAX;

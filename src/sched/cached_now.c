@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rough.c - what time it is, for those who set a time-out of seconds again and again.
+ * cached_now.c - what time it is, for those who set a time-out of seconds again and again.
  *
  * Why: a server moves a time-out with each packet, and three quarters of that was asking for the time (28 ns). Reading the
  * processor's counter takes 11, and that is enough to know that the last answer is not older than a moment. So each M
- * remembers one, and the time is taken to be as late as it can be since then: ROUGH after it. What is set by it is late by
- * ROUGH at most, and never early.
+ * remembers one, and the time is taken to be as late as it can be since then: CACHED_FOR after it. What is set by it is late by
+ * CACHED_FOR at most, and never early.
  * Rejected: the kernel's coarse clock (6 ns). It falls behind for as long as the CPU that keeps it does not run, which a virtual one
  * may well not do, and then time-outs would be early. Converting the counter to nanoseconds: the rate changes, and
  * must be learnt and watched; here it only has to be faster than a very low bound (arch.h).
@@ -15,23 +15,23 @@
  */
 #include "sched/verbs.h"
 
-#define ROUGH INT64_C(100000) /* ns; GORT_ARCH_TICKS_BRIEF ticks take less */
+#define CACHED_FOR INT64_C(100000) /* ns; GORT_ARCH_TICKS_BRIEF ticks take less */
 
 static uint64_t brief; /* ticks; 0: the counter is not trusted. Written while no run is on */
 
-void gort__rough_init(void)
+void gort__cached_now_init(void)
 {
     brief = gort__os_clock_is(GORT_ARCH_TICKS_NAME) ? GORT_ARCH_TICKS_BRIEF : 0;
 }
 
-int64_t gort__rough_now(struct gort__m *m)
+int64_t gort__cached_now(struct gort__m *m)
 {
     if (GORT_UNLIKELY(!brief))
         return gort__os_now();
     uint64_t ticks = gort__arch_ticks();
-    if (GORT_UNLIKELY(ticks - m->rough_ticks >= brief)) { /* also if it has gone back */
-        m->rough_ticks = ticks;                           /* read before the clock was */
-        m->rough_now = gort__os_now() + ROUGH;
+    if (GORT_UNLIKELY(ticks - m->cached_ticks >= brief)) { /* also if it has gone back */
+        m->cached_ticks = ticks;                           /* read before the clock was */
+        m->cached_now = gort__os_now() + CACHED_FOR;
     }
-    return m->rough_now;
+    return m->cached_now;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - the thread that called gort_run: creates threads, joins those that are gone, watches the machine.
+ * supervisor.c - the thread that called gort_run: creates threads, joins those that are gone, watches the machine.
  *
  * Why: it runs no goroutine, so nobody changes its signal mask, affinity or locks; threads that it
  * creates inherit a clean state, and it is always free to create one. It sleeps until there is
  * something to do, and now and then looks whether the CPU limits of the process have changed.
  * When a thread cannot be created it keeps trying as long as there is work for it; the other
  * threads go on meanwhile.
- * Threads: `_locked` with sched.lock held, by anybody; the loop by the keeper alone.
+ * Threads: `_locked` with sched.lock held, by anybody; the loop by the supervisor alone.
  */
 #include <string.h>
 
@@ -22,21 +22,21 @@
     INT64_C(100000) /* ns until the first look whether an ending thread is gone; doubled up to */
 #define REAP_MOST INT64_C(100000000) /* this */
 
-void gort__keeper_wake_locked(void)
+void gort__supervisor_wake_locked(void)
 {
-    gort__add(&gort__sched.keeper_word, 1, RELEASE); /* pairs with gort__keeper_loop */
-    gort__os_futex_wake(&gort__sched.keeper_word, 1);
+    gort__add(&gort__sched.supervisor_word, 1, RELEASE); /* pairs with gort__supervisor_loop */
+    gort__os_futex_wake(&gort__sched.supervisor_word, 1);
 }
 
-void gort__deadlock_check_locked(void)
+void gort__supervisor_deadlock_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
         return;
-    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->woken.n || s->held.n || s->line.n ||
+    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->woken.n || s->preempted.n || s->line.n ||
         s->without_p)
         return;
-    gort__shrink_stir_locked();
+    gort__scavenge_stack_stir_locked();
     uint64_t live = gort__g_count();
     if (live == 0) {
         gort__run_done_locked(0);
@@ -44,16 +44,16 @@ void gort__deadlock_check_locked(void)
     }
     if (s->plain_users || gort__timer_count() || gort__poll_pending())
         return;
-    if (s->poll_m) { /* it may hold goroutines that it is about to ready; else it comes here itself */
+    if (s->poll_owner) { /* it may hold goroutines that it is about to ready; else it comes here itself */
         gort__poll_kick();
         return;
     }
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
     int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->m_count + (GORT_TSAN ? 1 : 0);
-    ours += gort__load(&gort__orphans, RELAXED);
+    ours += gort__load(&gort__zombie_count, RELAXED);
     if (total == 0 || total > ours || s->spare_coming) {
         s->suspect = true;
-        gort__keeper_wake_locked();
+        gort__supervisor_wake_locked();
         return;
     }
     if (s->main_exited)
@@ -91,11 +91,11 @@ static void refused(struct gort__m *m, int err)
         other = gort__m_start_locked(p, spinning);
     } else {
         if (spinning)
-            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_p */
+            gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake_p */
         if (p)
             gort__store(&p->m, NULL, RELAXED); /* world_start sees to it */
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
 }
@@ -120,13 +120,13 @@ static bool create_wanted(struct gort__m *m)
     return all;
 }
 
-/* There is no M: the next one needs a thread more than sysmon, which may have got that of a tied goroutine that ended. */
+/* There is no M: the next one needs a thread more than sysmon, which may have got that of a bound goroutine that ended. */
 static bool no_threads(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool none = s->m_count == 0;
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return none;
 }
 
@@ -149,7 +149,7 @@ static bool reap_dead(struct gort__m *m)
             m->link = s->dead_ms;
             s->dead_ms = m;
         }
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         some |= !gone;
     }
     return some;
@@ -165,14 +165,14 @@ static void follow_limits(void)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool change = !gort__load(&s->conf.maxprocs_set, RELAXED) && n != gort__load(&s->procs, RELAXED) &&
                   !s->main_done;
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!change)
         return;
     if (!gort__world_stop(NULL))
         return;
     if (!gort__load(&s->conf.maxprocs_set,
                     RELAXED)) /* while it waited for its turn somebody may have chosen one */
-        gort__procs_resize(n);
+        gort__p_resize(n);
     gort__world_start();
 }
 
@@ -183,13 +183,14 @@ static int64_t next_limits(void)
     return ms ? gort__os_now() + ms * 1000000 : INT64_MAX;
 }
 
-void gort__keeper_loop(void)
+void gort__supervisor_loop(void)
 {
     struct gort__sched *s = &gort__sched;
     int64_t limits_at = next_limits(), suspect_at = 0, starved_at = 0, reap = REAP_FIRST;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        uint32_t seen = gort__load(&s->keeper_word, ACQUIRE); /* pairs with gort__keeper_wake_locked */
+        uint32_t seen = gort__load(&s->supervisor_word,
+                                   ACQUIRE); /* pairs with gort__supervisor_wake_locked */
         bool create = !s->main_done && !s->main_ending;
         struct gort__m *dead = create ? s->dead_ms : NULL;
         s->creating = create;
@@ -207,19 +208,19 @@ void gort__keeper_loop(void)
         if (suspect && gort__os_now() >= suspect_at) {
             s->suspect = false;
             suspect_at = gort__os_now() + SUSPECT_EVERY;
-            gort__deadlock_check_locked();
+            gort__supervisor_deadlock_locked();
             suspect = s->suspect;
         }
         if (create)
             s->wanted_ms = s->dead_ms = NULL;
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         bool created = create_wanted(wanted);
         bool dying = reap_dead(dead);
         reap = !dying ? REAP_FIRST : reap < REAP_MOST ? 2 * reap : REAP_MOST;
         if (done)
             return;
         if (retry) /* work may wait for an M */
-            gort__wake_if_idle();
+            gort__idle_wake();
         created &= !starved;
         bool unwatched = create && !s->sysmon_on && gort__sysmon_start() != 0;
         if (create && !created && no_threads()) {
@@ -228,12 +229,12 @@ void gort__keeper_loop(void)
         }
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->creating = false;
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (unwatched) {
             created = false; /* no thread for it: tried again like the others */
             gort__sysmon_stand_in();
         }
-        int64_t until = gort__shrink(gort__os_now());
+        int64_t until = gort__scavenge_stack(gort__os_now());
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;
@@ -241,7 +242,7 @@ void gort__keeper_loop(void)
             look_at = gort__os_now() + reap;
         if (until > look_at)
             until = look_at;
-        gort__os_futex_wait(&s->keeper_word, seen, until);
+        gort__os_futex_wait(&s->supervisor_word, seen, until);
         if (created && gort__os_now() >= limits_at) {
             follow_limits();
             limits_at = next_limits();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tied.c - goroutines that are tied to their threads, while there is no new thread for anybody else.
+ * bound.c - goroutines that are bound to their threads, while there is no new thread for anybody else.
  * Build: faults
- * Covers: src/sched/owner.c src/sched/tight.c
+ * Covers: src/sched/handoff.c src/sched/tight.c
  *
- * A tied goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there to pick it, and
+ * A bound goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there to pick it, and
  * none can be made, for want of memory or because the kernel refuses threads, its own M is still there: it must not
  * wait for others, for ever if need be. One P, so that there is no other M from the start.
  */

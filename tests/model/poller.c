@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * duty.c - the M that waits for fds and timers, in the real duty.c and what goes with it (see ms.h): nobody sleeps past a timer.
+ * poller.c - the M that waits for fds and timers, in the real poller.c and what goes with it (see ms.h): nobody sleeps past a timer.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/duty.c src/sched/idle.c
+ * Covers: src/sched/poller.c src/sched/idle.c
  *
- * In the end the one on duty sleeps until the first timer, or no P is left to run what it wakes: then sysmon sees to timers and
- * fds, and nobody takes the duty until a P is released (rest.c explores that sysmon does not sleep past them).
+ * In the end the poll owner sleeps until the first timer, or no P is left to run what it wakes: then sysmon sees to timers and
+ * fds, and nobody takes the poller until a P is released (sysmon_sleep.c explores that sysmon does not sleep past them).
  */
 #include "model/ms.h"
 
@@ -14,8 +14,8 @@
 /* The end of gort__timer_set, after the lock of the heap. */
 static void set_timer(struct gort__m *m)
 {
-    gort__store(&ps[0].timers.first, EARLY, RELEASE); /* pairs with the second look of duty.c */
-    gort__duty_notice(m, EARLY);
+    gort__store(&ps[0].timers.first, EARLY, RELEASE); /* pairs with the second look of poller.c */
+    gort__poller_notice(m, EARLY);
 }
 
 static void sets_timer(void)
@@ -25,7 +25,7 @@ static void sets_timer(void)
 /* The first one is taken back, which tells nobody, and set to a later time. */
 static void deletes_and_sets_timer(void)
 {
-    gort__store(&ps[0].timers.first, INT64_MAX, RELEASE); /* pairs with the second look of duty.c */
+    gort__store(&ps[0].timers.first, INT64_MAX, RELEASE); /* pairs with the second look of poller.c */
     set_timer(&ms[0]);
 }
 /* A goroutine sets one and then computes for ever, with its P. */
@@ -60,7 +60,7 @@ static void wait_for_fd(struct gort__m *m)
 {
     m->g = &gs[0];
     gort__store(&book.pending, 1, RELAXED);
-    gort__duty_notice_fd(m);
+    gort__poller_notice_fd(m);
     book.computing++;
 }
 
@@ -119,7 +119,7 @@ static void timers_one_for_ever(void)
     timers_one();
     book.for_ever[0] = true;
 }
-/* M 2 has no P, and is or will be on duty. */
+/* M 2 has no P, and owns the poller, or will. */
 static void timers_spare(void)
 {
     start_timers(true, 1);
@@ -177,13 +177,13 @@ static const struct model duty_change = {.setup = timers_one_for_ever,
                                          .final = all_done,
                                          .eager = true};
 
-/* Nobody is on duty when the timer is set: somebody takes it. */
+/* Nobody owns the poller when the timer is set: somebody takes it. */
 TEST(timer_nobody)
 {
     model_check_both(set_none, "a timer from a plain thread", 4, 3);
     model_check_both(set_inside, "a timer from inside", 4, 3);
 }
-/* The one on duty sleeps until a later one. */
+/* The poll owner sleeps until a later one. */
 TEST(timer_earlier)
 {
     model_check_both(set_earlier, "an earlier timer", 4, 2);
@@ -191,18 +191,18 @@ TEST(timer_earlier)
 }
 TEST(timer_spare)
 {
-    model_check_both(set_spare, "an earlier timer, a spare M is on duty", 3, 2);
+    model_check_both(set_spare, "an earlier timer, a spare M owns the poller", 3, 2);
 }
-/* The one on duty is needed for work. */
+/* The poll owner is needed for work. */
 TEST(duty_is_woken)
 {
-    model_check_both(duty_wake, "work for the one on duty", 4, 3);
+    model_check_both(duty_wake, "work for the poll owner", 4, 3);
 }
 TEST(duty_changes)
 {
-    model_check_both(duty_change, "the one on duty computes for ever", 3, 2);
+    model_check_both(duty_change, "the poll owner computes for ever", 3, 2);
 }
-/* No P is idle when the timer is set, so nobody is on duty; then the last but one is given up. */
+/* No P is idle when the timer is set, so nobody owns the poller; then the last but one is given up. */
 TEST(duty_is_refused)
 {
     model_check_both(duty_refused, "a timer while a P is handed off", 3, 3);
@@ -227,17 +227,17 @@ TEST(timer_fires)
 
 TEST(mutation_timer_set)
 {
-    model_catch(&set_earlier, "no fence after setting a timer", "gort__duty_notice", MODEL_OP_FENCE,
+    model_catch(&set_earlier, "no fence after setting a timer", "gort__poller_notice", MODEL_OP_FENCE,
                 MODEL_SKIPPED);
 }
 TEST(mutation_timer_refused)
 {
-    model_catch(&duty_refused, "no fence after setting a timer beside", "gort__duty_notice", MODEL_OP_FENCE,
+    model_catch(&duty_refused, "no fence after setting a timer beside", "gort__poller_notice", MODEL_OP_FENCE,
                 MODEL_SKIPPED);
 }
 TEST(mutation_fd)
 {
-    model_catch(&fd_waits, "no fence after waiting for an fd", "gort__duty_notice_fd", MODEL_OP_FENCE,
+    model_catch(&fd_waits, "no fence after waiting for an fd", "gort__poller_notice_fd", MODEL_OP_FENCE,
                 MODEL_SKIPPED);
 }
 TEST(mutation_timer_publish)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.c - Ps change hands: every way to lose a P, and the one way to get one back.
+ * handoff.c - Ps change hands: every way to lose a P, and the one way to get one back.
  *
  * A goroutine can be off its P together with its thread: in a blocking call (announced or not), because it
- * was preempted, because the number of Ps went down, or because it is tied to its thread and waits. In
+ * was preempted, because the number of Ps went down, or because it is bound to its thread and waits. In
  * all of them its M sleeps on its note with `waiting` set, until somebody grants it a P: its
- * goroutine stands in the global queue, or among the held ones, as one that is bound to its M, and
+ * goroutine stands in the global queue, or among the preempted ones, as one that is bound to its M, and
  * whoever picks it there hands its own P over. Between two gort calls a goroutine never changes
  * its thread.
  *
@@ -17,29 +17,29 @@
  *     idle                    m->p                  m: wait_for_grant, _regain  its goroutine is without one
  *     m->next_p               m->p                  m                           it wakes, or its thread begins
  *     nobody                  idle, next_p of o     m.c:starve_locked           no M can be had; o has its queued goroutine itself
- *     m->next_p, no thread    idle, next_p of o     keeper.c:refused            no thread for m; the same, or o is idle
+ *     m->next_p, no thread    idle, next_p of o     supervisor.c:refused            no thread for m; the same, or o is idle
  *     m->next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
  *     m->p, m inside          idle                  m: idle.c:release_p         m has nothing to run
- *     m->p, m inside          idle, next_p of o     m: gort__p_handoff          m will block, waits for a tied one, ends
- *     m->p, m inside          next_p of o           m: gort__run_bound          it picked a goroutine bound to o
- *     m->p, m inside          next_p of o           m: gort__p_preempt          its goroutine's time is up
- *     m->p, m in user code    next_p of o, idle     sysmon: gort__p_take_away   m's thread sleeps in the kernel, or computes
+ *     m->p, m inside          idle, next_p of o     m: gort__handoff_give          m will block, waits for a bound one, ends
+ *     m->p, m inside          next_p of o           m: gort__handoff_run_bound          it picked a goroutine bound to o
+ *     m->p, m inside          next_p of o           m: gort__handoff_preempt          its goroutine's time is up
+ *     m->p, m in user code    next_p of o, idle     sysmon: gort__handoff_retake   m's thread sleeps in the kernel, or computes
  *                                                                               and blocks our signal (mask.c); idle: tight.c
- *     m->p or m->next_p       nobody                proc.c: evict               the world is stopped, fewer Ps
+ *     m->p or m->next_p       nobody                p.c: evict               the world is stopped, fewer Ps
  *     m->p, m in user code    (stays with m)        the world is stopped        its next call waits in world.c
- *     m->p, m inside          nobody                m: gort__p_handoff          the same, while the world is stopped
+ *     m->p, m inside          nobody                m: gort__handoff_give          the same, while the world is stopped
  *     nobody                  idle, next_p of o     world.c: distribute_locked  the world starts
  *     any                     (stays)               the end of the run          m is told; nobody uses Ps any more
  *
  * and the mark of an M whose goroutine must not go on without one, GORT_ATT_NO_P:
  *
- *     set      gort__p_take_away (before it looks), gort__p_preempt, evict; under the lock, by whoever takes the P. give_up
+ *     set      gort__handoff_retake (before it looks), gort__handoff_preempt, evict; under the lock, by whoever takes the P. give_up
  *              (block.c) after its P is gone: nobody marks an M without a P, so nobody takes it back
- *     cleared  gort__p_take_away (it looked, and must not), resume and gort__p_regain (m has a P), gort__block_surface and
+ *     cleared  gort__handoff_retake (it looked, and must not), resume and gort__handoff_reacquire (m has a P), gort__block_surface and
  *              entry.c:clear_p_bits (m is on g0, and has no goroutine that could run); all under the lock
  *     seen     every entry and exit (verbs.h, block.c), the signal handler (preempt.c)
  *
- * tests/model/owner.c explores the first table with one P, world.c there the stops, end.c the end of a run.
+ * tests/model/handoff.c explores the first table with one P, world.c there the stops, end.c the end of a run.
  *
  * Taking a P from an M in user code is the one change that its owner does not take part in. It is
  * sound because of `inside` and `attention`: the taker sets GORT_ATT_NO_P and then, through a heavy fence,
@@ -49,8 +49,8 @@
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
  * The end of an announced call does the same with m->block in place of inside (block.c).
  *
- * Held goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
- * a goroutine that has not run yet is not started while many are held, but for one now and then (lap.c).
+ * Preempted goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
+ * a goroutine that has not run yet is not started while many are preempted, but for one now and then (cputime.c).
  * A P is given up by preemption or taken away only when an M is there to use it, or none can be created (tight.c): creating a thread needs
  * malloc, and the goroutine that is stopped may hold malloc's lock.
  * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
@@ -58,29 +58,29 @@
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-/* --- held goroutines -------------------------------------------------------------------------- */
+/* --- Preempted goroutines -------------------------------------------------------------------------- */
 
 /* SOON: as the second, because the first is what the P that it gives up may be for. */
 enum place { LAST, SOON, FIRST };
-static void held_put_locked(struct gort__g *g, enum place place)
+static void preempted_put_locked(struct gort__g *g, enum place place)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
     g->m->cpu = gort__os_cpu();
-    if (!s->held.first) {
-        s->held.first = s->held.last = g;
+    if (!s->preempted.first) {
+        s->preempted.first = s->preempted.last = g;
     } else if (place == FIRST) {
-        g->link = s->held.first;
-        s->held.first = g;
-    } else if (place == SOON && s->held.first->link) {
-        g->link = s->held.first->link;
-        s->held.first->link = g;
+        g->link = s->preempted.first;
+        s->preempted.first = g;
+    } else if (place == SOON && s->preempted.first->link) {
+        g->link = s->preempted.first->link;
+        s->preempted.first->link = g;
     } else {
-        s->held.last->link = g;
-        s->held.last = g;
+        s->preempted.last->link = g;
+        s->preempted.last = g;
     }
-    s->held.n++;
-    gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+    s->preempted.n++;
+    gort__store(&s->preempted_n, s->preempted.n, RELEASE); /* pairs with the looks at preempted_n in find.c */
     gort__tight_update_locked();
 }
 
@@ -90,60 +90,60 @@ static struct gort__g *before_near_locked(void)
 {
     struct gort__sched *s = &gort__sched;
     int cpu = gort__os_cpu();
-    struct gort__g *before = NULL, *g = s->held.first;
-    if (s->hurry || s->held_passed >= GORT_M_NEAR)
+    struct gort__g *before = NULL, *g = s->preempted.first;
+    if (s->boost_n || s->preempted_passed >= GORT_M_NEAR)
         return NULL;
     for (int i = 0; g && i < GORT_M_NEAR; i++, before = g, g = g->link)
-        if (g->m->cpu == cpu || g->m->fronted)
+        if (g->m->cpu == cpu || g->m->boosted)
             return before;
     return NULL;
 }
 
-static struct gort__g *held_pop_locked(struct gort__g *before)
+static struct gort__g *preempted_pop_locked(struct gort__g *before)
 {
     struct gort__sched *s = &gort__sched;
-    if (!s->held.first)
+    if (!s->preempted.first)
         return NULL;
-    struct gort__g *g = before ? before->link : s->held.first;
+    struct gort__g *g = before ? before->link : s->preempted.first;
     if (before)
         before->link = g->link;
     else
-        s->held.first = g->link;
-    if (s->held.last == g)
-        s->held.last = before;
-    s->held_passed = before ? s->held_passed + 1 : 0;
-    s->held.n--;
-    if (gort__load(&s->hurry, RELAXED))
-        gort__store(&s->hurry, s->hurry - 1, RELAXED);
-    gort__store(&s->held_n, s->held.n, RELEASE); /* pairs with the looks at held_n in find.c */
+        s->preempted.first = g->link;
+    if (s->preempted.last == g)
+        s->preempted.last = before;
+    s->preempted_passed = before ? s->preempted_passed + 1 : 0;
+    s->preempted.n--;
+    if (gort__load(&s->boost_n, RELAXED))
+        gort__store(&s->boost_n, s->boost_n - 1, RELAXED);
+    gort__store(&s->preempted_n, s->preempted.n, RELEASE); /* pairs with the looks at preempted_n in find.c */
     gort__tight_update_locked();
     return g;
 }
 
-struct gort__g *gort__held_pop_locked(void)
+struct gort__g *gort__preempted_pop_locked(void)
 {
-    return held_pop_locked(before_near_locked());
+    return preempted_pop_locked(before_near_locked());
 }
 
-struct gort__g *gort__held_take_first(void)
+struct gort__g *gort__preempted_take_first(void)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    struct gort__g *g = held_pop_locked(NULL);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__g *g = preempted_pop_locked(NULL);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return g;
 }
 
-struct gort__g *gort__held_take(void)
+struct gort__g *gort__preempted_take(void)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    struct gort__g *g = gort__held_pop_locked();
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    struct gort__g *g = gort__preempted_pop_locked();
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return g;
 }
 
 /* --- getting a P ------------------------------------------------------------------------------ */
 
-struct gort__m *gort__grant_locked(struct gort__p *p, struct gort__g *g)
+struct gort__m *gort__handoff_grant_locked(struct gort__p *p, struct gort__g *g)
 {
     struct gort__m *m = g->m;
     m->waiting = false;
@@ -160,20 +160,20 @@ static bool bound_waits_locked(void)
             continue;
         struct gort__g *g = gort__load(&m->g, RELAXED);
         if (g == &m->g0)
-            g = m->locked_g;
+            g = m->bound_g;
         if (g && gort__load(&g->state, RELAXED) == GORT_G_RUNNABLE)
             return true;
     }
     return false;
 }
 
-struct gort__m *gort__grant_bound_locked(struct gort__p *p)
+struct gort__m *gort__handoff_grant_bound_locked(struct gort__p *p)
 {
     if (!bound_waits_locked()) /* the queue may be long */
         return NULL;
-    gort__p_empty_locked(p); /* it may be in there */
+    gort__local_drain_locked(p); /* it may be in there */
     struct gort__g *g = gort__queue_take_bound_locked();
-    return g ? gort__grant_locked(p, g) : NULL;
+    return g ? gort__handoff_grant_locked(p, g) : NULL;
 }
 
 /*
@@ -217,21 +217,21 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
             } else {
                 queued = m->waiting = true;
                 if (m->in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
-                    m->fronted = (m->delicate || s->hurry) && !m->fronted; /* as in gort__p_preempt */
-                    held_put_locked(g, m->fronted ? SOON : LAST);
+                    m->boosted = (m->in_libc || s->boost_n) && !m->boosted; /* as in gort__handoff_preempt */
+                    preempted_put_locked(g, m->boosted ? SOON : LAST);
                 } else {
                     gort__queue_put_woken_locked(g); /* back from a blocking call: that is an event, too */
                 }
                 gort__m_found_p_locked(m); /* the queue keeps the run alive now */
             }
         }
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (quit || m->p)
             return !quit;
         if (queued) {
-            gort__sysmon_poke();
+            gort__sysmon_notify();
             gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-            gort__wake_if_idle();
+            gort__idle_wake();
         }
         gort__m_sleep_again(m);
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
@@ -239,36 +239,36 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
         m->next_p = NULL;
         if (m->p)
             gort__m_found_p_locked(m);
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
 }
 
 static bool bind(struct gort__g *g, struct gort__m *m)
 {
-    bool tied = (g->flags & GORT_G_BOUND) != 0;
+    bool was_bound = (g->flags & GORT_G_BOUND) != 0;
     gort__check(g->m == m);
     gort__g_flag_on(g, GORT_G_BOUND);
-    return tied;
+    return was_bound;
 }
 
 /* The thread goes on with its goroutine, with a P or because the run is over. */
-static void resume(struct gort__m *m, struct gort__g *g, bool tied)
+static void resume(struct gort__m *m, struct gort__g *g, bool was_bound)
 {
     if (!wait_for_grant(m, g))
-        return; /* gort__attend sees that the run is over */
-    if (!tied)
+        return; /* gort__entry_attend sees that the run is over */
+    if (!was_bound)
         gort__g_flag_off(g, GORT_G_BOUND);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
-    gort__store(&m->lap_at, gort__os_now(),
+    gort__store(&m->burst_at, gort__os_now(),
                 RELAXED); /* before turn_p: else the turn seems to be as old as the one before */
     gort__store(&m->turn_slice, m->p->slice, RELAXED);
     gort__store(&m->turn_p, m->p, RELEASE); /* pairs with sysmon.c:begin_watch */
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     gort__g_set(g, GORT_G_RUNNING);
 }
 
-void gort__p_regain(struct gort__m *m)
+void gort__handoff_reacquire(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__g *g = m->g;
@@ -287,50 +287,50 @@ void gort__p_regain(struct gort__m *m)
     if (m->p) {
         gort__m_found_p_locked(m);
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
-        gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+        gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (gort__load(&g->state, RELAXED) != GORT_G_RUNNING)
             gort__g_set(g, GORT_G_RUNNING);
         return;
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->waiting and the mark tell. */
-    bool again = m->regaining, tied = again ? m->tied : bind(g, m);
-    m->regaining = true;
-    m->tied = tied;
+    bool again = m->reacquiring, was_bound = again ? m->was_bound : bind(g, m);
+    m->reacquiring = true;
+    m->was_bound = was_bound;
     if (!again)
         gort__g_set(g, GORT_G_RUNNABLE);
-    if (m->in_handler) /* it is held now, and what it has computed counts */
-        gort__lap_end(m);
-    resume(m, g, tied);
+    if (m->in_handler) /* it is preempted now, and what it has computed counts */
+        gort__cputime_end(m);
+    resume(m, g, was_bound);
     gort__store(&m->turn_p, NULL, RELAXED); /* a turn of its own begins */
     if (m->in_handler)
-        gort__lap_begin(m);
-    m->regaining = false;
+        gort__cputime_begin(m);
+    m->reacquiring = false;
 }
 
-bool gort__wait_for_locked(struct gort__m *m)
+bool gort__handoff_wait_bound(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     gort__check(!m->handed && !m->spinning); /* it has looked for nothing */
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     m->waiting = m->next_p == NULL; /* whoever readies the goroutine queues it */
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (m->p)
-        gort__p_handoff(m);
-    bool granted = wait_for_grant(m, m->locked_g);
+        gort__handoff_give(m);
+    bool granted = wait_for_grant(m, m->bound_g);
     while (granted && gort__m_wanted(m)) {
         if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)
             return false;
-        gort__attend(m);
+        gort__entry_attend(m);
         if (!m->p)
-            granted = wait_for_grant(m, m->locked_g);
+            granted = wait_for_grant(m, m->bound_g);
     }
     return granted;
 }
 
 /* --- giving up a P ---------------------------------------------------------------------------- */
 
-void gort__p_handoff(struct gort__m *m)
+void gort__handoff_give(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = m->p;
@@ -343,7 +343,7 @@ void gort__p_handoff(struct gort__m *m)
         /* nobody needs it any more */
     } else if (s->world_word & 1) {
         gort__world_event(); /* world_start sees to the P */
-    } else if (!gort__p_empty(p) || s->queue.n || s->woken.n || s->held.n) {
+    } else if (!gort__local_empty(p) || s->queue.n || s->woken.n || s->preempted.n) {
         other = gort__m_start_locked(p, false);
     } else if (s->idle_count == 0 && gort__load(&s->spinning, RELAXED) == 0 && s->procs > 1) {
         gort__add(&s->spinning, 1, SEQ_CST); /* the last one awake: somebody must look around */
@@ -351,28 +351,28 @@ void gort__p_handoff(struct gort__m *m)
     } else {
         gort__p_idle_put_locked(p);
         idle = true;
-        gort__deadlock_check_locked();
+        gort__supervisor_deadlock_locked();
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
     if (idle) {
         gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
-        if (gort__p_has_work() || gort__duty_wanted())
-            gort__wake_if_idle();
+        if (gort__idle_has_work() || gort__poller_wanted())
+            gort__idle_wake();
     }
 }
 
-void gort__run_bound(struct gort__m *m, struct gort__g *g)
+void gort__handoff_run_bound(struct gort__m *m, struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
     if (m->spinning)
-        gort__spin_stop(m);
+        gort__idle_spin_stop(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__p *p = m->p;
     m->p = NULL;
-    struct gort__m *other = gort__grant_locked(p, g);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    struct gort__m *other = gort__handoff_grant_locked(p, g);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__m_wake(other);
     gort__m_stop(m);
 }
@@ -385,43 +385,43 @@ static bool still_wanted_locked(const struct gort__p *p, enum gort__why why)
         return s->woken.n || !gort__runq_empty(&p->events);
     if (why == GORT_WHY_NEXT)
         return gort__load(&p->runq.next, RELAXED) != NULL;
-    return s->queue.n || s->woken.n || s->held.n || s->line.n || !gort__p_empty(p);
+    return s->queue.n || s->woken.n || s->preempted.n || s->line.n || !gort__local_empty(p);
 }
 
 /*
- * How p goes on without the goroutine that is preempted, and its place among the held ones. If there is no thread but that
- * of a held one, p goes to that one at once (m.c).
+ * How p goes on without the goroutine that is preempted, and its place among the preempted ones. If there is no thread but that
+ * of a preempted one, p goes to that one at once (m.c).
  */
 static enum place change_turn(struct gort__m *m, struct gort__p *p, enum gort__why why, bool boost, bool idle)
 {
     struct gort__sched *s = &gort__sched;
     int64_t used = why == GORT_WHY_TURN ? 0 : gort__load(&m->turn_asked, RELAXED);
-    bool alone = !s->held.n && !s->queue.n && !s->line.n &&
+    bool alone = !s->preempted.n && !s->queue.n && !s->line.n &&
                  gort__runq_empty(&p->runq); /* but for woken ones */
     bool goes_on = used > 0 && (used < GORT_SLICE || alone);
     gort__store(&m->turn_used, goes_on ? used : 0, RELAXED);
     if (why == GORT_WHY_TURN) {
-        p->held_at = gort__arch_ticks();
-        p->held_first = true; /* the ring is next */
+        p->preempted_at = gort__arch_ticks();
+        p->preempted_first = true; /* the ring is next */
     }
     if (!idle)
-        gort__mode_off(p, GORT_MODE_OVER | GORT_MODE_OWES | GORT_MODE_WOKEN);
+        gort__p_mode_off(p, GORT_MODE_OVER | GORT_MODE_OWES | GORT_MODE_WOKEN);
     else if (why != GORT_WHY_NEXT)
-        gort__mode_on(p, GORT_MODE_OVER | (goes_on ? GORT_MODE_OWES : 0));
+        gort__p_mode_on(p, GORT_MODE_OVER | (goes_on ? GORT_MODE_OWES : 0));
     else
-        gort__mode_on(p, goes_on ? GORT_MODE_OWES : 0);
+        gort__p_mode_on(p, goes_on ? GORT_MODE_OWES : 0);
     gort__p_new_slice(p);
-    m->fronted = !goes_on && boost && !m->fronted; /* but nobody starves the others */
-    return goes_on ? FIRST : m->fronted ? SOON : LAST;
+    m->boosted = !goes_on && boost && !m->boosted; /* but nobody starves the others */
+    return goes_on ? FIRST : m->boosted ? SOON : LAST;
 }
 
-void gort__p_preempt(struct gort__m *m, bool delicate)
+void gort__handoff_preempt(struct gort__m *m, bool in_libc)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__g *g = m->g;
     struct gort__m *other = NULL;
-    bool tied = false;
-    gort__lap_end(m);
+    bool was_bound = false;
+    gort__cputime_end(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)GORT_ATT_PREEMPT, RELAXED);
     struct gort__p *p = m->p;
@@ -429,42 +429,42 @@ void gort__p_preempt(struct gort__m *m, bool delicate)
     if (p && still_wanted_locked(p, why) && !g->preempt_off &&
         p->slice == gort__load(&m->preempt_slice, RELAXED) && !(s->world_word & 1)) {
         bool idle = s->idle_ms != NULL;
-        if (!idle && s->tight && (s->queue.n || s->woken.n || !gort__p_empty(p)))
+        if (!idle && s->tight && (s->queue.n || s->woken.n || !gort__local_empty(p)))
             gort__tight_say_hogs_locked();
-        if (idle || (s->held.n && why == GORT_WHY_TURN)) {
-            enum place place = change_turn(m, p, why, delicate, idle); /* it may hold a lock of libc */
+        if (idle || (s->preempted.n && why == GORT_WHY_TURN)) {
+            enum place place = change_turn(m, p, why, in_libc, idle); /* it may hold a lock of libc */
             m->p = NULL;
             other = gort__m_start_locked(p, false); /* before g is held: it must not get its own P back */
-            tied = bind(g, m);
+            was_bound = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
             m->waiting = true;
-            m->regaining = true;
-            m->tied = tied;
+            m->reacquiring = true;
+            m->was_bound = was_bound;
             gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
-            held_put_locked(g, place);
+            preempted_put_locked(g, place);
         }
         gort__m_spare_locked(); /* for the next time, or because there was none */
-        if (!s->idle_ms && !s->held.n && s->refused)
-            gort__tight_starve_locked(); /* the kernel refused one: the keeper tries again while others wait */
+        if (!s->idle_ms && !s->preempted.n && s->refused)
+            gort__tight_starve_locked(); /* the kernel refused one: the supervisor tries again while others wait */
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!other)
         return;
     gort__m_wake(other);
-    gort__wake_if_idle(); /* pairs with idle.c: g was queued, and what its P goes on with may take long */
-    resume(m, g, tied);
-    gort__lap_begin(m);
-    m->regaining = false;
+    gort__idle_wake(); /* pairs with idle.c: g was queued, and what its P goes on with may take long */
+    resume(m, g, was_bound);
+    gort__cputime_begin(m);
+    m->reacquiring = false;
 }
 
-bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced)
+bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *other = NULL;
     bool taken = false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main_done;
-    if (may && !s->idle_ms && !s->held.n && !s->tight) {
+    if (may && !s->idle_ms && !s->preempted.n && !s->tight) {
         gort__m_spare_locked();
         may = false;
     }
@@ -478,8 +478,8 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced)
         taken = taken && g != &m->g0;
         if (taken) {
             gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
-            if (!m->owed) {                    /* it comes back: no deadlock meanwhile */
-                m->owed = true;
+            if (!m->counted_no_p) {            /* it comes back: no deadlock meanwhile */
+                m->counted_no_p = true;
                 s->without_p++;
             }
             if (gort__load(&g->state, RELAXED) == GORT_G_RUNNING)
@@ -491,7 +491,7 @@ bool gort__p_take_away(struct gort__p *p, struct gort__m *m, bool announced)
             gort__and(&m->attention, ~(uint32_t)GORT_ATT_NO_P, RELAXED);
         }
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
         gort__m_wake(other);
     return taken;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - Ps: the list of idle ones, and changing how many there are.
+ * p.c - Ps: the list of idle ones, and changing how many there are.
  *
  * Why: the number changes only while the world is stopped, so nobody inside the runtime holds a P
  * then. A thread that is in user code keeps running: if its P goes away it is told through its
@@ -23,8 +23,8 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
-        if (GORT_UNLIKELY(gort__load(&s->sysmon_state, RELAXED) == GORT_MON_REST))
-            gort__rest_guard_locked();
+        if (GORT_UNLIKELY(gort__load(&s->sysmon_state, RELAXED) == GORT_MON_IDLE))
+            gort__sysmon_sleep_arm_locked();
     }
     return p;
 }
@@ -32,17 +32,17 @@ struct gort__p *gort__p_idle_get_locked(void)
 void gort__p_idle_put_locked(struct gort__p *p)
 {
     struct gort__sched *s = &gort__sched;
-    gort__check(gort__p_empty(p));
-    gort__mode_off(p, GORT_MODE_OVER | GORT_MODE_WOKEN | GORT_MODE_OWES);
+    gort__check(gort__local_empty(p));
+    gort__p_mode_off(p, GORT_MODE_OVER | GORT_MODE_WOKEN | GORT_MODE_OWES);
     gort__store(&p->m, NULL, RELAXED);
     p->link = s->idle_ps;
     s->idle_ps = p;
-    gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__wake_if_idle */
+    gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__idle_wake */
     if (s->idle_count != (uint32_t)s->procs)
         return;
     gort__store(&s->idle_times, s->idle_times + 1, RELAXED);
-    if (gort__mon_guards())
-        gort__rest_again_locked();
+    if (gort__sysmon_sleep_armed())
+        gort__sysmon_sleep_disarm_locked();
 }
 
 void gort__p_take(struct gort__m *m, struct gort__p *p)
@@ -60,7 +60,7 @@ static int make(int i)
     if (!p)
         return -ENOMEM;
     p->id = i;
-    p->turn = 1;
+    p->fair_in = 1;
     gort__timer_heap_init(&p->timers);
     gort__rand_seed(&p->rand, s->conf.fuzz_seed * 17 + (uint64_t)i + 1);
     gort__store(&s->ps[i], p, RELEASE);      /* pairs with find.c:steal */
@@ -73,8 +73,8 @@ static void evict(struct gort__p *p)
 {
     struct gort__m *m = p->m;
     gort__store(&p->m, NULL, RELAXED);
-    if (!m->owed) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
-        m->owed = true;
+    if (!m->counted_no_p) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
+        m->counted_no_p = true;
         gort__sched.without_p++;
     }
     if (m->next_p == p) {
@@ -91,14 +91,14 @@ static void evict(struct gort__p *p)
 /* Empties a P that is going out of use. Called with the lock held. */
 static void retire(struct gort__p *p)
 {
-    gort__p_empty_locked(p);
+    gort__local_drain_locked(p);
     if (p->m)
         evict(p);
     gort__g_cache_flush(p);
     gort__stack_cache_flush(&p->stacks);
 }
 
-int gort__procs_resize(int n)
+int gort__p_resize(int n)
 {
     struct gort__sched *s = &gort__sched;
     while (s->p_made < n)
@@ -112,7 +112,7 @@ int gort__procs_resize(int n)
     gort__store(&s->procs, n, RELAXED);
     for (int i = n; i < old; i++)
         retire(s->ps[i]);
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter: whoever comes in later is not alone any more */
     return 0;
 }

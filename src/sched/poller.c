@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * duty.c - one idle M sleeps in the poller until the first timer of all Ps: it is on duty.
+ * poller.c - one idle M sleeps in the poller until the first timer of all Ps: it owns the poller.
  *
  * Why: fds and timers need somebody who waits for them, but one thread can wait for all; the others sleep on their
- * notes, where waking them is cheapest. Nobody is on duty while there is nothing to wait for.
+ * notes, where waking them is cheapest. Nobody owns the poller while there is nothing to wait for.
  *
- * A timer must not be set while the one on duty sleeps past it. The rule has two sides:
+ * A timer must not be set while the poll owner sleeps past it. The rule has two sides:
  *
- *     setter:  heap->first = when               on duty:  poll_until = the first of all heaps
+ *     setter:  heap->first = when               poll owner:  poll_until = the first of all heaps
  *              full fence                                 full fence
  *              poll_until? 0: idle P and nobody           look at all heaps once more
  *                spins -> wake one                        -> an earlier one: again
@@ -15,29 +15,29 @@
  *
  * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees the timer.
  * If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep makes
- * the sleep return at once. With poll_until 0 nobody is on duty, and the setter is a publisher as in idle.c:
- * whoever goes idle later looks at the heaps after its own fence (gort__duty_wanted in gort__m_stop), and is on duty
- * then. Two shortcuts: a setter on g0 with a P is about to search and, if it finds nothing, to be on duty itself; and a
+ * the sleep return at once. With poll_until 0 nobody owns the poller, and the setter is a publisher as in idle.c:
+ * whoever goes idle later looks at the heaps after its own fence (gort__poller_wanted in gort__m_stop), and owns the poller
+ * then. Two shortcuts: a setter on g0 with a P is about to search and, if it finds nothing, to own the poller itself; and a
  * setter with a P does not kick while no P is idle, since nobody could run what the timer wakes: then
- * whoever releases a P looks whether the sleeper sleeps too long (gort__duty_wanted again, same fences with idle_count).
+ * whoever releases a P looks whether the sleeper sleeps too long (gort__poller_wanted again, same fences with idle_count).
  *
- * Leaving. The one on duty leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an idle P
+ * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an idle P
  * itself when something is due; without an idle P it fires what is due all the same, for the global queue.
  * It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait for: if it does not
- * come back at once, it wakes an M for the duty, if there is an idle P.
+ * come back at once, it wakes an M for the poller, if there is an idle P.
  *
  * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
- * more than all else. So the one on duty then wakes every CROWD_EVERY, unless it is kicked: they come up to that much late, never
- * early, and a timer that is not in a crowd is not delayed at all. It says BRIEF then instead of a time: whoever goes idle
+ * more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked: they come up to that much late, never
+ * early, and a timer that is not while timers are coalesced is not delayed at all. It says COALESCED then instead of a time: whoever goes idle
  * meanwhile sees that timers are due before it wakes, and would kick it each time. No timer can be lost by that, since it
- * sleeps no longer than CROWD_EVERY whatever is set. Nor does it wake another one for the duty: it will be back soon, and if it is not,
+ * sleeps no longer than COALESCE_EVERY whatever is set. Nor does it wake another one for the poller: it will be back soon, and if it is not,
  * sysmon fires what is due.
  *
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a call:
  * then sysmon does.
  *
- * tests/model/duty.c explores both rules and the change of duty.
- * Invariants: (1) sched.poll_m is the one on duty, from before it sleeps until it has left the poller; (2) one at a
+ * tests/model/poller.c explores both rules and the change of the poll owner.
+ * Invariants: (1) sched.poll_owner is the poll owner, from before it sleeps until it has left the poller; (2) one at a
  * time; (3) it is in idle_ms unless it was handed a P.
  * Threads: any, inside.
  */
@@ -45,10 +45,10 @@
 #include "poll/poll.h"
 #include "sched/verbs.h"
 
-#define CROWD_EVERY INT64_C(275000) /* ns */
-#define BRIEF       1               /* as poll_until: no timer is earlier, so nobody kicks */
+#define COALESCE_EVERY INT64_C(275000) /* ns */
+#define COALESCED      1               /* as poll_until: no timer is earlier, so nobody kicks */
 
-bool gort__duty_wanted(void)
+bool gort__poller_wanted(void)
 {
     int64_t until = gort__load(&gort__sched.poll_until, RELAXED), next = gort__timer_next();
     if (until == 0)
@@ -58,84 +58,83 @@ bool gort__duty_wanted(void)
     return false;
 }
 
-bool gort__duty_vacant(void)
+bool gort__poller_vacant(void)
 {
-    return (!gort__timer_crowd() || gort__poll_pending() ||
-            gort__timer_next() > gort__load(&gort__sched.duty_at, RELAXED) + CROWD_EVERY) &&
-           gort__duty_wanted();
+    return (!gort__timer_coalesces() || gort__poll_pending() ||
+            gort__timer_next() > gort__load(&gort__sched.poller_woke_at, RELAXED) + COALESCE_EVERY) &&
+           gort__poller_wanted();
 }
 
-bool gort__duty_guards(int64_t when)
+bool gort__poller_covers(int64_t when)
 {
     int64_t until = gort__load(&gort__sched.poll_until, RELAXED);
-    return until > BRIEF && until <= when;
+    return until > COALESCED && until <= when;
 }
 
-void gort__duty_notice(struct gort__m *m, int64_t when)
+void gort__poller_notice(struct gort__m *m, int64_t when)
 {
     struct gort__sched *s = &gort__sched;
     gort__fence(SEQ_CST); /* pairs with announce and idle.c */
     int64_t until = gort__load(&s->poll_until, RELAXED);
     if (gort__load(&s->idle_count, RELAXED) == 0)
-        gort__rest_timer(when);
+        gort__sysmon_sleep_timer(when);
     else if (until) {
         if (when < until)
             gort__poll_kick();
     } else if (!m->p || m->g != &m->g0) {
-        gort__wake_if_idle();
+        gort__idle_wake();
     }
     if (!m->p)
-        gort__sysmon_poke(); /* perhaps it sees to timers, and sleeps past this one */
+        gort__sysmon_notify(); /* perhaps it sees to timers, and sleeps past this one */
 }
 
-void gort__duty_notice_fd(struct gort__m *m)
+void gort__poller_notice_fd(struct gort__m *m)
 {
-    gort__fence(
-        SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for somebody on duty */
+    gort__fence(SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for a poll owner */
     if (gort__load(&gort__sched.idle_count, RELAXED) == 0)
         gort__sysmon_note_work();
     else if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
-        gort__wake_if_idle();
+        gort__idle_wake();
 }
 
-bool gort__duty_take_locked(struct gort__m *m)
+bool gort__poller_take_locked(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->poll_m || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
+    if (s->poll_owner || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
         return false;
     if (s->idle_count == 0 &&
         s->sysmon_on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
-        gort__rest_events();
+        gort__sysmon_sleep_events();
         return false;
     }
-    s->poll_m = m;
+    s->poll_owner = m;
     return true;
 }
 
-/* In a crowd it wakes at these times, for what is due by then. They follow each other evenly: the kernel is told ahead. */
+/* while timers are coalesced it wakes at these times, for what is due by then. They follow each other evenly: the kernel is told ahead. */
 static int64_t next_beat(void)
 {
-    return (gort__os_now() / CROWD_EVERY + 1) * CROWD_EVERY;
+    return (gort__os_now() / COALESCE_EVERY + 1) * COALESCE_EVERY;
 }
 
-/* Tells until when it is going to sleep: the first timer of all; in a crowd, if that is before `earliest`, the next beat if it is due by then. */
+/* Tells until when it is going to sleep: the first timer of all; while timers are coalesced, if that is before `earliest`, the next beat if it is due by then. */
 static int64_t announce(int64_t earliest)
 {
     for (;;) {
         int64_t next = gort__timer_next(), until = next;
-        bool brief = next < earliest && gort__timer_crowd();
+        bool brief = next < earliest && gort__timer_coalesces();
         if (brief) {
             until = next_beat();
             brief = next <= until;
             until = brief ? until : next;
         }
-        gort__xchg(&gort__sched.poll_until, brief ? BRIEF : until,
-                   SEQ_CST); /* pairs with gort__duty_notice */
+        gort__xchg(&gort__sched.poll_until, brief ? COALESCED : until,
+                   SEQ_CST); /* pairs with gort__poller_notice */
         gort__arch_fence_after_rmw();
         if (gort__timer_next() < next)
             continue;
         if (brief)
-            gort__os_beat(until, until + CROWD_EVERY);
+            gort__os_beat(until, until + COALESCE_EVERY);
         return until;
     }
 }
@@ -146,7 +145,7 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
     struct gort__sched *s = &gort__sched;
     bool work = false;
     for (bool again = true; again;) {
-        int64_t until = announce(s->duty_at + CROWD_EVERY);
+        int64_t until = announce(s->poller_woke_at + COALESCE_EVERY);
         if ((until == INT64_MAX && !gort__poll_pending()) || !gort__m_doze(m))
             break;
         *got = gort__netpoll_look(until);
@@ -154,21 +153,21 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
         int64_t now = gort__os_now();
         work = got->n || gort__timer_next() <= now;
         again = again && !work;
-        gort__store(&s->duty_at, now, RELAXED);
+        gort__store(&s->poller_woke_at, now, RELAXED);
     }
-    gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__duty_notice */
+    gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__poller_notice */
     gort__arch_fence_after_rmw();
     return work;
 }
 
-/* Is not on duty any more; with a P if there is one for it. It does not count as spinning: it has something to do, and
+/* No longer owns the poller; with a P if there is one for it. It does not count as spinning: it has something to do, and
  * whoever has more wakes another M in any case. */
 static void leave(struct gort__m *m, bool work)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    s->poll_m = NULL;
+    s->poll_owner = NULL;
     struct gort__m **at = &s->idle_ms;
     while (*at && *at != m)
         at = &(*at)->link;
@@ -178,19 +177,19 @@ static void leave(struct gort__m *m, bool work)
         p = work ? gort__p_idle_get_locked() : NULL;
         if (p) {
             gort__p_take(m, p);
-        } else if (!m->owed) { /* it has something in hand: no deadlock before it has seen to that */
-            m->owed = true;
+        } else if (!m->counted_no_p) { /* it has something in hand: no deadlock before it has seen to that */
+            m->counted_no_p = true;
             s->without_p++;
         }
     }
-    gort__lock_drop(&s->lock, GORT_RANK_SCHED);
+    gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (handed) {
         gort__m_sleep(m);
         gort__m_take_next_p(m);
     }
 }
 
-void gort__duty(struct gort__m *m)
+void gort__poller_wait(struct gort__m *m)
 {
     struct gort__glist got = {0};
     bool work = sleep_in_poller(m, &got);
@@ -199,6 +198,6 @@ void gort__duty(struct gort__m *m)
         gort__timer_run(m, gort__os_now());
     if (got.n)
         gort__ready_events(m, got);
-    if (m->p && gort__duty_vacant()) /* after the fence of sleep_in_poller */
-        gort__wake_if_idle();
+    if (m->p && gort__poller_vacant()) /* after the fence of sleep_in_poller */
+        gort__idle_wake();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recycle.c - records of goroutines that nobody needs any more give their memory back.
+ * scavenge_g.c - records of goroutines that nobody needs any more give their memory back.
  *
  * Why: a million goroutines leave 192 MB of records behind when they end. They lie in the shared list of free batches,
  * linked through themselves, in any order; their chunks can be given back only whole. So, when for two whole ticks there were
@@ -12,58 +12,59 @@
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
  *     EMPTY   gives the memory of the chosen chunks back: zeroes are idle records that were never used (slab.c).
  * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in slices, by the
- * keeper; starting and ending goroutines pay nothing. Where those that live on are spread over all chunks there is nothing to gain:
+ * supervisor; starting and ending goroutines pay nothing. Where those that live on are spread over all chunks there is nothing to gain:
  * after a pass that gave back less than an eighth, the next one is a second later, then two, up to 13, unless there are
  * clearly more free ones by then, or an eighth fewer that live.
  * A mark is a value of wait_word, which means nothing in an idle record but that nobody can claim it.
  * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but in chunks that EMPTY zeroes.
- * Threads: the keeper; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
+ * Threads: the supervisor; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
  */
 #include <string.h>
 
 #include "base/fatal.h"
 #include "sched/verbs.h"
 
-#define ENOUGH 256 /* batches, 3 MiB: not worth the trouble below */
-#define PAUSE  64  /* ticks, at most, after passes that were in vain */
-#define MARK   0x6d61726bu
-#define GONE   0x676f6e65u
+#define SLACK        256 /* batches, 3 MiB: not worth the trouble below */
+#define BACK_OFF_MAX 64  /* ticks, at most, after passes that were for nothing */
+#define MARK         0x6d61726bu
+#define GONE         0x676f6e65u
 
-enum step { REST, MARKING, CHOOSING, SIFTING, EMPTYING };
+enum step { OFF, MARKING, CHOOSING, SIFTING, EMPTYING };
 
 static struct {
     enum step step;
-    uint32_t before;             /* the least number of free batches in the tick before */
-    struct gort__g *all, *batch; /* those in our hands; the next to be looked at */
-    struct gort__chunk *chunk;   /* the same for CHOOSE */
-    struct gort__chunk *chosen;  /* linked by more */
-    struct gort__g *part;        /* a batch that is not full yet, */
-    int part_n;                  /* and how many it has */
-    uint32_t seen, gone;         /* batches in the last pass; records that it gave back */
-    uint64_t live;               /* goroutines then */
-    uint32_t pause, rest;        /* ticks between passes that were in vain; how many are left */
+    uint32_t before;                  /* the least number of free batches in the tick before */
+    struct gort__g *all, *batch;      /* those in our hands; the next to be looked at */
+    struct gort__chunk *chunk;        /* the same for CHOOSE */
+    struct gort__chunk *chosen;       /* linked by more */
+    struct gort__g *part;             /* a batch that is not full yet, */
+    int part_n;                       /* and how many it has */
+    uint32_t seen, gone;              /* batches in the last pass; records that it gave back */
+    uint64_t live;                    /* goroutines then */
+    uint32_t back_off, back_off_left; /* ticks between passes that were for nothing; how many are left */
 } job;
 
-void gort__recycle_reset(void)
+void gort__scavenge_g_reset(void)
 {
     memset(&job, 0, sizeof job);
 }
 
-bool gort__recycle_tick(void)
+bool gort__scavenge_g_tick(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
     uint32_t least = s->free_batches_least;
     s->free_batches_least = s->free_batches_n;
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
     uint32_t change = least > job.before ? least - job.before : job.before - least;
     uint64_t live = gort__g_count();
-    if (job.before && least < job.seen / 2) /* they were needed again: what was in vain before says nothing */
-        job.pause = job.rest = 0;
+    if (job.before &&
+        least < job.seen / 2) /* they were needed again: what was for nothing before says nothing */
+        job.back_off = job.back_off_left = 0;
     bool news = least > job.seen + job.seen / 8 || live + (job.live + 7) / 8 <= job.live;
-    job.rest = job.rest && !news ? job.rest - 1 : 0;
-    bool many = least >= ENOUGH && job.before >= ENOUGH && change <= least / 8;
-    bool start = job.step == REST && many && !job.rest;
+    job.back_off_left = job.back_off_left && !news ? job.back_off_left - 1 : 0;
+    bool many = least >= SLACK && job.before >= SLACK && change <= least / 8;
+    bool start = job.step == OFF && many && !job.back_off_left;
     job.before = least;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */
@@ -80,10 +81,10 @@ bool gort__recycle_tick(void)
         job.live = live;
         s->free_batches = NULL;
         s->free_batches_n = s->free_batches_least = 0;
-        gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
-        job.step = job.all ? MARKING : REST;
+        gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
+        job.step = job.all ? MARKING : OFF;
     }
-    return job.step != REST;
+    return job.step != OFF;
 }
 
 static void mark(void)
@@ -115,7 +116,7 @@ static void choose(void)
 {
     struct gort__chunk *c = job.chunk;
     job.chunk = c->next;
-    if (gort__chunk_is_full(&gort__sched.gs, c) && all_marked(c)) {
+    if (gort__slab_chunk_is_full(&gort__sched.gs, c) && all_marked(c)) {
         mark_chunk(c, GONE);
         c->more = job.chosen; /* it is in no list of the slab: it is full */
         job.chosen = c;
@@ -137,7 +138,7 @@ static void give_part(bool full)
         g->link = s->loose;
         s->loose = g;
     }
-    gort__lock_drop(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
     job.part = NULL;
     job.part_n = 0;
 }
@@ -175,21 +176,24 @@ static void empty(void)
         job.gone += (uint32_t)n;
         return;
     }
-    bool vain = job.gone < job.seen * GORT_G_BATCH / 8;
-    job.pause = !vain ? 0 : !job.pause ? PAUSE / 16 : job.pause < PAUSE ? job.pause * 2 : PAUSE;
-    job.rest = job.pause;
-    job.step = REST;
+    bool spurious = job.gone < job.seen * GORT_G_BATCH / 8;
+    job.back_off = !spurious                     ? 0
+                   : !job.back_off               ? BACK_OFF_MAX / 16
+                   : job.back_off < BACK_OFF_MAX ? job.back_off * 2
+                                                 : BACK_OFF_MAX;
+    job.back_off_left = job.back_off;
+    job.step = OFF;
     job.before = 0;
 }
 
-bool gort__recycle(int64_t until)
+bool gort__scavenge_g(int64_t until)
 {
     static void (*const steps[])(void) = {NULL, mark, choose, sift, empty};
-    while (job.step != REST) {
-        for (int i = 0; i < 16 && job.step != REST; i++)
+    while (job.step != OFF) {
+        for (int i = 0; i < 16 && job.step != OFF; i++)
             steps[job.step]();
         if (gort__os_now() >= until)
             break;
     }
-    return job.step != REST;
+    return job.step != OFF;
 }

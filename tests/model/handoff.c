@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.c - one P that two or three Ms want (sched/owner.c and what goes with it; see ps.h): entry and exit, announced and
+ * handoff.c - one P that two or three Ms want (sched/handoff.c and what goes with it; see ps.h): entry and exit, announced and
  * unannounced blocking calls, the signal handler, sysmon, grants.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/owner.c src/sched/entry.c src/sched/verbs.h src/sched/block.c src/sched/preempt.c
+ * Covers: src/sched/handoff.c src/sched/entry.c src/sched/verbs.h src/sched/block.c src/sched/preempt.c
  * Covers: src/sched/sysmon.c
  *
  * M 0 runs goroutine 0 with the P; M 1 sleeps, M 2 is made on demand; goroutine 1 is queued, and runs on whichever M gets the
@@ -108,8 +108,8 @@ static void makes_room_and_forgets(void)
 {
     sysmon_makes_room();
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__mode_off(&ps[0], GORT_MODE_OWES);
-    gort__lock_drop(&gort__sched.lock, GORT_RANK_SCHED);
+    gort__p_mode_off(&ps[0], GORT_MODE_OWES);
+    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 static void runs_another(void)
 {
@@ -143,7 +143,7 @@ static void signals(void)
 static void was_woken(void)
 {
     start(false, true);
-    gort__mode_on(&ps[0], GORT_MODE_WOKEN);
+    gort__p_mode_on(&ps[0], GORT_MODE_WOKEN);
 }
 /* The last announced calls were long. */
 static void long_calls(void)
@@ -375,14 +375,15 @@ TEST(mutation_heavy_fence)
 TEST(mutation_mark)
 {
     mutant(unannounced, "no mark", MODEL_TSO, 2,
-           (struct model_mutation){.func = "gort__p_take_away", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
+           (struct model_mutation){.func = "gort__handoff_retake", .op = MODEL_OP_OR, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_look)
 {
-    mutant(
-        unannounced, "no look at inside", MODEL_TSO, 2,
-        (struct model_mutation){
-            .func = "gort__p_take_away", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&m->inside"});
+    mutant(unannounced, "no look at inside", MODEL_TSO, 2,
+           (struct model_mutation){.func = "gort__handoff_retake",
+                                   .op = MODEL_OP_LOAD,
+                                   .kind = MODEL_SKIPPED,
+                                   .word = "&m->inside"});
 }
 TEST(mutation_leave)
 {
@@ -424,8 +425,10 @@ TEST(mutation_woken_wake)
 TEST(mutation_woken_grant)
 {
     mutant(for_two, "a P that is granted without a word", MODEL_TSO, 1,
-           (struct model_mutation){
-               .func = "gort__grant_locked", .op = MODEL_OP_STORE, .kind = MODEL_SKIPPED, .word = "&p->m"});
+           (struct model_mutation){.func = "gort__handoff_grant_locked",
+                                   .op = MODEL_OP_STORE,
+                                   .kind = MODEL_SKIPPED,
+                                   .word = "&p->m"});
 }
 /* Not one operation of the real code: P 0 forgets what it owes. */
 TEST(mutation_owes)
