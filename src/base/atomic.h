@@ -42,7 +42,8 @@
 #include "model/shim.h"
 #endif
 
-/* memset to zero of whole words that others may still look at: by hints, or in a call that outlives its run. */
+/* memset to zero of whole words that others may still look at: by hints, or in a call that outlives its
+ * run. */
 static inline void gort__clear(void *from, size_t size)
 {
     for (uint64_t *word = from; size; word++, size -= sizeof *word)

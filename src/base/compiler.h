@@ -58,9 +58,10 @@
 #endif
 
 /*
- * TSan for users: a switch orders nothing, so races of goroutines that share a thread are found; what does order them
- * is said where it happens (sched/switch_san.h). Our own plain accesses, many of which are ordered by who
- * has the P, are not looked at then (cmake/flags.cmake). GORT_TSAN_SELF is the other way round: for our own tests.
+ * TSan for users: a switch orders nothing, so races of goroutines that share a thread are found; what does
+ * order them is said where it happens (sched/switch_san.h). Our own plain accesses, many of which are ordered
+ * by who has the P, are not looked at then (cmake/flags.cmake). GORT_TSAN_SELF is the other way round: for
+ * our own tests.
  */
 #if GORT_TSAN && !defined(GORT_TSAN_SELF)
 #define GORT_TSAN_EDGES 1
@@ -68,8 +69,8 @@
 #define GORT_TSAN_EDGES 0
 #endif
 
-/* Between ALLOW_BEGIN and ALLOW_END, accesses are none for TSan: what it takes for a race there is part of an interface. What
- * atomics order is still ordered. */
+/* Between ALLOW_BEGIN and ALLOW_END, accesses are none for TSan: what it takes for a race there is part of an
+ * interface. What atomics order is still ordered. */
 #if GORT_TSAN
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
@@ -80,8 +81,8 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define GORT_TSAN_ALLOW_END()   ((void)0)
 #endif
 
-/* The same where only users' races are looked for: accesses to memory that nobody else can use yet or any more, or in the name of
- * somebody else. */
+/* The same where only users' races are looked for: accesses to memory that nobody else can use yet or any
+ * more, or in the name of somebody else. */
 #if GORT_TSAN_EDGES
 #define GORT_TSAN_IGNORE_BEGIN() GORT_TSAN_ALLOW_BEGIN()
 #define GORT_TSAN_IGNORE_END()   GORT_TSAN_ALLOW_END()
@@ -90,8 +91,8 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define GORT_TSAN_IGNORE_END()   ((void)0)
 #endif
 
-/* Plain accesses in such a function are hints, and no races. In gcc's eyes its atomics order nothing either, so it takes no
- * pointer from an atomic to anything that TSan looks at elsewhere. */
+/* Plain accesses in such a function are hints, and no races. In gcc's eyes its atomics order nothing either,
+ * so it takes no pointer from an atomic to anything that TSan looks at elsewhere. */
 #if GORT_TSAN
 #define GORT_NO_TSAN __attribute__((no_sanitize("thread")))
 #else

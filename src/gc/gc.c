@@ -2,9 +2,10 @@
 /*
  * gc.c - libgc collects while the world is stopped, and goroutines are roots.
  *
- * Why it is not enough to register threads with libgc: it stops threads and looks at their own stacks, while goroutines
- * are on others. So the threads of goroutines stay unknown to it: they may allocate, but must not collect. Nor can they be
- * registered for the time of a collection: libgc leaves its thread-local free lists behind in them.
+ * Why it is not enough to register threads with libgc: it stops threads and looks at their own stacks, while
+ * goroutines are on others. So the threads of goroutines stay unknown to it: they may allocate, but must not
+ * collect. Nor can they be registered for the time of a collection: libgc leaves its thread-local free lists
+ * behind in them.
  *
  *     libgc wants to collect (in somebody's GC_malloc)   its stop function says no and notes it: the heap grows a little
  *     the allocation is done                             its caller has a thread of its own collect, and waits
@@ -12,10 +13,11 @@
  *     libgc marks                                        push_roots gives it these, too
  *     libgc has started its threads                      on_event starts the world
  *
- * Locks. The one of libgc is taken before the world is stopped, so nobody who is stopped holds it; some may wait for it. At the end
- * of a run threads are frozen, but not between gort_preempt_off and on: so allocation is between these, and a
- * goroutine that holds the lock is not preempted. Where the roots are is noted before libgc stops its own threads: one
- * of them, the thread that called gort_run for one, may hold a lock of the runtime then.
+ * Locks. The one of libgc is taken before the world is stopped, so nobody who is stopped holds it; some may
+ * wait for it. At the end of a run threads are frozen, but not between gort_preempt_off and on: so allocation
+ * is between these, and a goroutine that holds the lock is not preempted. Where the roots are is noted before
+ * libgc stops its own threads: one of them, the thread that called gort_run for one, may hold a lock of the
+ * runtime then.
  * Threads: any that may allocate; the callbacks with libgc's lock held.
  */
 #define GC_THREADS

@@ -107,7 +107,8 @@ static int unix_addr(const char *path, struct gort__addr *out)
     return 1;
 }
 
-/* The interface that a link-local address belongs to: its number or its name. 0: there is none of that name. */
+/* The interface that a link-local address belongs to: its number or its name. 0: there is none of that
+ * name. */
 static uint32_t zone_of(const char *zone)
 {
     uint64_t n = 0;

@@ -2,10 +2,11 @@
 /*
  * ares.c - host names with c-ares, when it was there at build time.
  *
- * Why: the C library's resolver holds a thread for as long as a question takes and cannot be interrupted. c-ares asks
- * through sockets that a goroutine can wait for: they are put into an epoll instance of the question's own, whose fd
- * is waited for like any other, so a thousand questions need no thread, and a deadline or a context ends one.
- * It reads /etc/hosts and resolv.conf, but not the other modules of nsswitch.conf.
+ * Why: the C library's resolver holds a thread for as long as a question takes and cannot be interrupted.
+ * c-ares asks through sockets that a goroutine can wait for: they are put into an epoll instance of the
+ * question's own, whose fd is waited for like any other, so a thousand questions need no thread, and a
+ * deadline or a context ends one. It reads /etc/hosts and resolv.conf, but not the other modules of
+ * nsswitch.conf.
  * c-ares allocates, so every call of it is an announced blocking one; all of them are short.
  * Threads: any; each question has a channel of c-ares of its own.
  */

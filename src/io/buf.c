@@ -2,13 +2,13 @@
 /*
  * buf.c - buffered reading and writing.
  *
- * Why: a protocol reads a few bytes at a time, a system call costs as much as copying thousands. The buffer is the
- * caller's, so a server decides what an idle connection costs.
+ * Why: a protocol reads a few bytes at a time, a system call costs as much as copying thousands. The buffer
+ * is the caller's, so a server decides what an idle connection costs.
  *
  *     buf:  | used up | from ... to: not taken yet | free |
  *
- * Lines are handed out where they lie: their end is overwritten with '\0'. One byte is kept free for the end of a last
- * line that has none.
+ * Lines are handed out where they lie: their end is overwritten with '\0'. One byte is kept free for the end
+ * of a last line that has none.
  * Threads: one at a time for each reader and writer.
  */
 #include <gort/errno.h> /* libc's would be kept across a change of threads */

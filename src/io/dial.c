@@ -2,10 +2,10 @@
 /*
  * dial.c - connecting.
  *
- * Why: a name often has an IPv6 and an IPv4 address of which one does not work from here, and finding that out can take
- * minutes. So addresses are tried side by side (RFC 8305): the next one starts when the one before has failed or 250 ms
- * have passed, each in a goroutine of its own; the first that connects wins, and the context
- * of the others is cancelled. With one address there are no goroutines.
+ * Why: a name often has an IPv6 and an IPv4 address of which one does not work from here, and finding that
+ * out can take minutes. So addresses are tried side by side (RFC 8305): the next one starts when the one
+ * before has failed or 250 ms have passed, each in a goroutine of its own; the first that connects wins, and
+ * the context of the others is cancelled. With one address there are no goroutines.
  * Invariants: (1) a race is freed by the last of its goroutines and the caller; (2) fds that come too late
  * are closed by those who made them, or with the race.
  * Threads: any.

@@ -2,13 +2,13 @@
 /*
  * dns.c - host names.
  *
- * Why: with c-ares (ares.c) a goroutine can wait for the answer; it is used when it was there at build time. Without it,
- * and outside of runs: the C library's resolver reads /etc/hosts, nsswitch.conf and whatever else the system is set up with, so its
- * answers are those of every other program; but it blocks. It runs in an announced blocking call. It cannot be
- * interrupted: a caller with a deadline or a context lets a goroutine of its own ask, and leaves when its time
- * is up; the question is then answered to nobody.
- * It allocates and takes locks, which is legal only there: between gort_block_enter and leave the caller is a plain
- * thread that nobody preempts.
+ * Why: with c-ares (ares.c) a goroutine can wait for the answer; it is used when it was there at build time.
+ * Without it, and outside of runs: the C library's resolver reads /etc/hosts, nsswitch.conf and whatever else
+ * the system is set up with, so its answers are those of every other program; but it blocks. It runs in an
+ * announced blocking call. It cannot be interrupted: a caller with a deadline or a context lets a goroutine
+ * of its own ask, and leaves when its time is up; the question is then answered to nobody.
+ * It allocates and takes locks, which is legal only there: between gort_block_enter and leave the caller is a
+ * plain thread that nobody preempts.
  * Threads: any.
  */
 #include <netdb.h>

@@ -2,10 +2,10 @@
 /*
  * fd.c - an operation on an fd from its first try to its end; adopting and closing fds.
  *
- * Why: the system call is tried first (but for a socket that was just emptied), so data that is there costs a look at a table and two atomic additions
- * beyond the call itself. The poller hears of an fd only when a try was in vain for the first time.
- * An fd made elsewhere is looked at once: what it is decides how to try without blocking, and without touching its
- * O_NONBLOCK flag, which it may share with other processes.
+ * Why: the system call is tried first (but for a socket that was just emptied), so data that is there costs a
+ * look at a table and two atomic additions beyond the call itself. The poller hears of an fd only when a try
+ * was in vain for the first time. An fd made elsewhere is looked at once: what it is decides how to try
+ * without blocking, and without touching its O_NONBLOCK flag, which it may share with other processes.
  *
  *     kind     try                          in vain                     when ready
  *     SOCKET   recv, send: MSG_DONTWAIT     wait for an event           try again
@@ -13,10 +13,11 @@
  *     SLOW     preadv2: RWF_NOWAIT          wait for an event           try again, or a blocking call
  *     FILE     preadv2: RWF_NOWAIT          a blocking call
  *
- * A blocking call runs between gort_block_enter and leave: the P goes to others meanwhile. Closing the fd does not end
- * it; the file stays until it returns.
- * Invariants: (1) no call enters the kernel for an fd whose generation is not the one it began with, but for blocking
- * ones, which check it right before; (2) an operation that was woken passes the wake-up on at its end.
+ * A blocking call runs between gort_block_enter and leave: the P goes to others meanwhile. Closing the fd
+ * does not end it; the file stays until it returns.
+ * Invariants: (1) no call enters the kernel for an fd whose generation is not the one it began with, but for
+ * blocking ones, which check it right before; (2) an operation that was woken passes the wake-up on at its
+ * end.
  * Threads: any.
  */
 #include <fcntl.h>
@@ -114,14 +115,16 @@ static ssize_t blocking_call(struct gort__m **m, struct gort__io *io)
     return n;
 }
 
-/* Nothing can have come since the last read, so a try would be in vain. Who does not want to wait gets the try. */
+/* Nothing can have come since the last read, so a try would be in vain. Who does not want to wait gets the
+ * try. */
 static bool waits_at_once(const struct gort__m *m, const struct gort__io *io, uint32_t seq)
 {
     return io->stream && gort__fd_is_drained(io->f, seq) && m &&
            (io->deadline == GORT_FOREVER || io->deadline > gort__os_now());
 }
 
-/* A call that is announced as a blocking one would not block either: nothing but an event can tell when to try again. */
+/* A call that is announced as a blocking one would not block either: nothing but an event can tell when to
+ * try again. */
 static bool never_blocks(const struct gort__io *io)
 {
     uint32_t kind = io->kind & GORT__KIND_MASK;
@@ -203,8 +206,8 @@ void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list)
 }
 
 /*
- * The last close of a socket with SO_LINGER waits in the kernel until all is sent. A second fd makes that a matter of its own:
- * the number is free and the others know of it before the wait, which is an announced one.
+ * The last close of a socket with SO_LINGER waits in the kernel until all is sent. A second fd makes that a
+ * matter of its own: the number is free and the others know of it before the wait, which is an announced one.
  */
 static int second_fd(int fd, const struct gort__fd *f)
 {
@@ -224,8 +227,8 @@ static void close_last(int fd)
     gort_block_leave();
 }
 
-/* For TSan a close and a call with the same fd are a race. Here a call that blocks may go on (see above), and the others are
- * ordered by their hold on f. 0 or -errno; Linux has closed it also when it says EINTR. */
+/* For TSan a close and a call with the same fd are a race. Here a call that blocks may go on (see above), and
+ * the others are ordered by their hold on f. 0 or -errno; Linux has closed it also when it says EINTR. */
 static int close_number(int fd)
 {
     GORT_TSAN_ALLOW_BEGIN();

@@ -2,10 +2,10 @@
 /*
  * file.c - pipes, and copying a file to an fd inside the kernel.
  *
- * Why: sendfile reads from a disk and writes to a socket. The first may block whatever flags the socket has, so
- * it is always an announced blocking call, of at most a megabyte at a time, once the socket has room. On a socket without
- * O_NONBLOCK the call would last until the peer has taken all of it, whatever deadline or close comes meanwhile: there the
- * bytes pass through a buffer.
+ * Why: sendfile reads from a disk and writes to a socket. The first may block whatever flags the socket has,
+ * so it is always an announced blocking call, of at most a megabyte at a time, once the socket has room. On a
+ * socket without O_NONBLOCK the call would last until the peer has taken all of it, whatever deadline or
+ * close comes meanwhile: there the bytes pass through a buffer.
  * Threads: any.
  */
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 #define PIECE ((size_t)1 << 20)
 
-/* Up to n bytes, as many as the socket takes at once. Reading may last, and the socket's number may have another file by then. */
+/* Up to n bytes, as many as the socket takes at once. Reading may last, and the socket's number may have
+ * another file by then. */
 static ssize_t copy_to_socket(struct gort__io *io, size_t n)
 {
     char buf[4096];

@@ -37,7 +37,8 @@ enum gort__kind {
 
 struct gort__io {
     const char *name; /* of the public call */
-    /* One try: the result, -errno, -EAGAIN: not now, or GORT__IO_BLOCKS. It never blocks unless io->blocking. */
+    /* One try: the result, -errno, -EAGAIN: not now, or GORT__IO_BLOCKS. It never blocks unless
+     * io->blocking. */
     ssize_t (*call)(struct gort__io *io);
     int64_t deadline;
     int fd;

@@ -2,10 +2,10 @@
 /*
  * listen.c - sockets that others come to, and options of sockets.
  *
- * Why: options that connections inherit (TCP_NODELAY, keepalive, buffers) are set once on the listening socket, so
- * accepting is one system call.
- * Errors of accept: a connection that has ended while it waited, and the network errors that Linux passes on from it, are
- * skipped. -EMFILE and -ENFILE are the caller's: it knows what it can close, or waits a little.
+ * Why: options that connections inherit (TCP_NODELAY, keepalive, buffers) are set once on the listening
+ * socket, so accepting is one system call.
+ * Errors of accept: a connection that has ended while it waited, and the network errors that Linux passes on
+ * from it, are skipped. -EMFILE and -ENFILE are the caller's: it knows what it can close, or waits a little.
  * Threads: any.
  */
 #include <netinet/in.h>

@@ -2,12 +2,12 @@
 /*
  * process.c - child processes.
  *
- * Why: posix_spawn, because a fork of a process with many threads and large mappings is slow and its child could do
- * nothing safely; it blocks until the child has called exec, and allocates, so it runs as an announced blocking call.
- * The end of a child is an event of its pidfd. Kernels before 5.3 have none: there waiting is a blocking call, or with a
- * deadline or context a look now and then.
- * Signals and the wait go through the pidfd too, where there is one: a process id may belong to somebody else as soon as
- * anybody has reaped the child. Kernels before 5.4, and sandboxes, leave the process id.
+ * Why: posix_spawn, because a fork of a process with many threads and large mappings is slow and its child
+ * could do nothing safely; it blocks until the child has called exec, and allocates, so it runs as an
+ * announced blocking call. The end of a child is an event of its pidfd. Kernels before 5.3 have none: there
+ * waiting is a blocking call, or with a deadline or context a look now and then.
+ * Signals and the wait go through the pidfd too, where there is one: a process id may belong to somebody else
+ * as soon as anybody has reaped the child. Kernels before 5.4, and sandboxes, leave the process id.
  * Our ends of pipes do not block, the child's do: they are different files, and programs expect that.
  * Threads: any; a gort_process by one goroutine at a time.
  */
@@ -167,7 +167,8 @@ static int status_of(const siginfo_t *info)
     return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* Where a sandbox refuses waitid. waitpid cannot look without reaping, so a question with WNOWAIT is answered "not yet". */
+/* Where a sandbox refuses waitid. waitpid cannot look without reaping, so a question with WNOWAIT is answered
+ * "not yet". */
 static int ask_by_number(const gort_process *p, int options, int *status)
 {
     pid_t got;
@@ -178,7 +179,8 @@ static int ask_by_number(const gort_process *p, int options, int *status)
     return got < 0 ? -errno : got == p->pid;
 }
 
-/* waitid, by the pidfd if there is one. 1: it has ended; 0: not yet; -errno. With WNOWAIT it stays as it is. */
+/* waitid, by the pidfd if there is one. 1: it has ended; 0: not yet; -errno. With WNOWAIT it stays as it
+ * is. */
 static int ask(const gort_process *p, int options, int *status)
 {
     siginfo_t info;

@@ -2,10 +2,11 @@
 /*
  * ready.c - gort_wait_fd: readiness for those who do their own I/O.
  *
- * Why: a foreign library reads and writes by itself, so nothing is known about its fds: it may have closed this one and
- * opened another with the same number since the last call. So every wait asks the kernel first (poll without waiting)
- * and registers the fd anew, which costs two system calls and makes forgotten calls of gort_fd_forget harmless here.
- * A wait for both directions stands in two queues; whoever claims one of the records ends it.
+ * Why: a foreign library reads and writes by itself, so nothing is known about its fds: it may have closed
+ * this one and opened another with the same number since the last call. So every wait asks the kernel first
+ * (poll without waiting) and registers the fd anew, which costs two system calls and makes forgotten calls of
+ * gort_fd_forget harmless here. A wait for both directions stands in two queues; whoever claims one of the
+ * records ends it.
  * Threads: any.
  */
 #include <poll.h>

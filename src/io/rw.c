@@ -23,8 +23,9 @@ ssize_t gort__io_slow(const struct gort__io *io)
 }
 
 /*
- * Was it the file that does not know how, or is the call refused altogether, perhaps since a moment ago? A file is not asked for an
- * fd that is none. The raw call, because libc answers an old kernel's ENOSYS as if it were the file's word.
+ * Was it the file that does not know how, or is the call refused altogether, perhaps since a moment ago? A
+ * file is not asked for an fd that is none. The raw call, because libc answers an old kernel's ENOSYS as if
+ * it were the file's word.
  */
 static GORT_COLD void say_no_nowait(enum gort__dir dir)
 {
@@ -76,7 +77,8 @@ static ssize_t call_read(struct gort__io *io)
     return read_nowait(io);
 }
 
-/* Reads nothing: only whether there is such an fd. Inside, because a close waits for whoever has a look at it. */
+/* Reads nothing: only whether there is such an fd. Inside, because a close waits for whoever has a look at
+ * it. */
 static ssize_t read_nothing(struct gort__io *io)
 {
     struct gort__m *m = gort__enter();

@@ -2,16 +2,18 @@
 /*
  * signal.c - signals of the process as values in a channel.
  *
- * Why: a handler may do next to nothing, so it notes the signal and writes to an eventfd; a goroutine waits for that and sends
- * to the channels. It exists while anything is registered, and as it waits for an fd, the deadlock detector is silent so long.
- * A signal is either sent to the channels that are registered when it is noted, or does what it did before; never both,
- * never neither. os/linux/caught.c proves that for the handler against notify and stop. What was noted is taken by whoever
- * sends it, in a nest (verbs.h): at the end of a run it was sent, or is still noted. Then nobody is left to receive it:
- * it is sent to the process once more, and does what it did before.
- * Only goroutines touch the list of channels, under a mutex; a plain thread has one do it. So at the end of a run, when all
- * goroutines are gone, nobody is in the middle of it, and a mutex that one of them took along is just made new.
- * Invariants: (1) `ears` and what it points at are guarded by lock, and changed in a nest; (2) a signal is caught exactly while
- * it has ears, seen from outside of nests.
+ * Why: a handler may do next to nothing, so it notes the signal and writes to an eventfd; a goroutine waits
+ * for that and sends to the channels. It exists while anything is registered, and as it waits for an fd, the
+ * deadlock detector is silent so long. A signal is either sent to the channels that are registered when it is
+ * noted, or does what it did before; never both, never neither. os/linux/caught.c proves that for the handler
+ * against notify and stop. What was noted is taken by whoever sends it, in a nest (verbs.h): at the end of a
+ * run it was sent, or is still noted. Then nobody is left to receive it: it is sent to the process once more,
+ * and does what it did before.
+ * Only goroutines touch the list of channels, under a mutex; a plain thread has one do it. So at the end of a
+ * run, when all goroutines are gone, nobody is in the middle of it, and a mutex that one of them took along
+ * is just made new.
+ * Invariants: (1) `ears` and what it points at are guarded by lock, and changed in a nest; (2) a signal is
+ * caught exactly while it has ears, seen from outside of nests.
  * Threads: any; the handler on whatever thread the kernel chooses.
  */
 #include <gort/errno.h> /* libc's would be kept across a change of threads */
@@ -240,7 +242,8 @@ static void grant(struct wish *w, int (*fn)(gort_chan *, int), gort_chan *ch, ui
     gort__leave(m);
 }
 
-/* The thread is inside from before the goroutine is started until it is done: the run cannot end unnoticed. */
+/* The thread is inside from before the goroutine is started until it is done: the run cannot end
+ * unnoticed. */
 static int ask(struct gort__m **m, int (*fn)(gort_chan *, int), gort_chan *ch, int signo)
 {
     struct wish w = {0};

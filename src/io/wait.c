@@ -2,11 +2,11 @@
 /*
  * wait.c - waiting for an fd, and for one's write lock.
  *
- * Why: fd.h tells how a waiter and an event find each other. Here the waiter's half meets deadlines and contexts: all
- * of them race for the goroutine's claim word (sched/wait.c), so one of them ends the wait.
- * A new deadline of the fd does not touch anybody's timer: it wakes all who wait in that direction, and they wait again.
- * The write lock makes a long write whole: it is taken by every write, costs two atomic operations while nobody else
- * writes, and is handed from one to the next in order.
+ * Why: fd.h tells how a waiter and an event find each other. Here the waiter's half meets deadlines and
+ * contexts: all of them race for the goroutine's claim word (sched/wait.c), so one of them ends the wait.
+ * A new deadline of the fd does not touch anybody's timer: it wakes all who wait in that direction, and they
+ * wait again. The write lock makes a long write whole: it is taken by every write, costs two atomic
+ * operations while nobody else writes, and is handed from one to the next in order.
  * Threads: any.
  */
 #include "base/fatal.h"
@@ -39,8 +39,8 @@ int64_t gort__io_pause(uint32_t *tries)
 }
 
 /*
- * A unix datagram socket is told when the peer that it is connected to has room again. When the peer is another one,
- * named with each message, nobody tells it and it has to look.
+ * A unix datagram socket is told when the peer that it is connected to has room again. When the peer is
+ * another one, named with each message, nobody tells it and it has to look.
  */
 static bool must_look(const struct gort__io *io)
 {
@@ -103,7 +103,8 @@ void gort__io_wake_next(struct gort__m *m, struct gort__fd *f, uint32_t generati
     if (GORT_LIKELY(!gort__load(&f->waiters[d].first, RELAXED)))
         return;
     gort__fd_lock(f);
-    /* The event was of the former file: nobody who waits for the one behind the number now may be told of it. */
+    /* The event was of the former file: nobody who waits for the one behind the number now may be told of
+     * it. */
     struct gort__poll_waiter *w = gort__fd_generation(f) == generation
                                       ? gort__poll_take(&f->waiters[d], ready)
                                       : NULL;
@@ -115,11 +116,12 @@ void gort__io_wake_next(struct gort__m *m, struct gort__fd *f, uint32_t generati
 /* --- the write lock ------------------------------------------------------------------------ */
 
 /*
- * The word holds the generation, and a close (gort__fd_retire, under the lock) puts the next one there with a free turn. So
- * (1) a writer of the former file that has the turn cannot give back what is the new file's: its CAS fails for the
- * generation, and under the lock it sees that too; (2) nor can one that began before the close take it, and one that took it
- * between the change of the generation and that of the turn finds its file closed (gort__fd_pin); (3) a writer of the new file
- * that comes in between fails its CAS and looks again under the lock, when both have changed.
+ * The word holds the generation, and a close (gort__fd_retire, under the lock) puts the next one there with a
+ * free turn. So (1) a writer of the former file that has the turn cannot give back what is the new file's:
+ * its CAS fails for the generation, and under the lock it sees that too; (2) nor can one that began before
+ * the close take it, and one that took it between the change of the generation and that of the turn finds its
+ * file closed (gort__fd_pin); (3) a writer of the new file that comes in between fails its CAS and looks
+ * again under the lock, when both have changed.
  */
 
 int gort__io_too_late(const struct gort__io *io)

@@ -2,14 +2,15 @@
 /*
  * when.c - gort_go_when: a goroutine that begins when an fd is ready.
  *
- * Why: a goroutine that waits in a read needs a stack, and the smallest stack is a page. One that has not run needs none
- * (design/0005). So a server with very many idle connections starts one for each that waits before it begins: its record
- * stands in the queue of the fd like any other waiter's, and gets a stack when there is something to do. What the poller needs
- * meanwhile lies in a block beside it.
- * No deadline and no context ends the wait: both would need a timer or a place in a list each, which is what is saved here.
- * An fd that cannot be watched is refused; whatever goes wrong with it later starts the function, whose own first call is told.
- * Invariants: (1) the record is WAITING and armed before it is queued, so that an event may ready it at once; (2) a wait that was
- * queued is counted until its function is about to begin.
+ * Why: a goroutine that waits in a read needs a stack, and the smallest stack is a page. One that has not run
+ * needs none (design/0005). So a server with very many idle connections starts one for each that waits before
+ * it begins: its record stands in the queue of the fd like any other waiter's, and gets a stack when there is
+ * something to do. What the poller needs meanwhile lies in a block beside it.
+ * No deadline and no context ends the wait: both would need a timer or a place in a list each, which is what
+ * is saved here. An fd that cannot be watched is refused; whatever goes wrong with it later starts the
+ * function, whose own first call is told.
+ * Invariants: (1) the record is WAITING and armed before it is queued, so that an event may ready it at once;
+ * (2) a wait that was queued is counted until its function is about to begin.
  * Threads: any.
  */
 #include <poll.h>
@@ -55,9 +56,9 @@ static bool is_ready(const struct gort__io *io, uint32_t seq)
 }
 
 /*
- * Before anything is started: sees to it that the poller watches the fd. 1: it is the first to do so, and the fd need not be
- * asked, because to watch it makes an event if it is ready; 0: somebody has, perhaps long ago; -errno, which the function could
- * not be told: it would try, find nothing, and be here again at once.
+ * Before anything is started: sees to it that the poller watches the fd. 1: it is the first to do so, and the
+ * fd need not be asked, because to watch it makes an event if it is ready; 0: somebody has, perhaps long ago;
+ * -errno, which the function could not be told: it would try, find nothing, and be here again at once.
  */
 static int watch(const struct gort__io *io)
 {

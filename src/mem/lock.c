@@ -2,20 +2,22 @@
 /*
  * lock.c - the runtime's own lock: the slow half, and the check of ranks.
  *
- * Why: critical sections here are some ten instructions, so a waiter first spins (when there is
- * more than one CPU to run the holder), then sleeps on the word. Dropping is far more frequent than sleeping, so the fence
+ * Why: critical sections here are some ten instructions, so a waiter first spins (when there is more than one
+ * CPU to run the holder), then sleeps on the word. Dropping is far more frequent than sleeping, so the fence
  * between "the word is free" and "does anybody sleep?" is the sleeper's to pay:
  *
  *     drop:   word = 0                               sleeper:  slow_mask++
  *             (nothing but program order)                      heavy fence
  *             slow_mask != 0?  wake one                             sleep if word is 1
  *
- * If the drop misses the count, its store came before the fence: the sleeper, or the kernel for it, sees the free word. If it
- * sees the count it wakes; the kernel looks at the word and queues the sleeper in one step, so the wake comes after that.
- * Where the sleeper's fence is none for others (GORT_LOCK_FENCE) the drop finds slow_mask != 0 in any case, and makes its own.
- * The counts stand beside the locks, by a hash of the address: a lock may be gone once it is free.
- * Invariants: (1) a thread sleeps only while it is counted, in total and for its lock; (2) who drops a lock while
- * somebody is counted for it wakes one; (3) a woken sleeper that finds the lock taken again sleeps again, still counted.
+ * If the drop misses the count, its store came before the fence: the sleeper, or the kernel for it, sees the
+ * free word. If it sees the count it wakes; the kernel looks at the word and queues the sleeper in one step,
+ * so the wake comes after that. Where the sleeper's fence is none for others (GORT_LOCK_FENCE) the drop finds
+ * slow_mask != 0 in any case, and makes its own. The counts stand beside the locks, by a hash of the address:
+ * a lock may be gone once it is free.
+ * Invariants: (1) a thread sleeps only while it is counted, in total and for its lock; (2) who drops a lock
+ * while somebody is counted for it wakes one; (3) a woken sleeper that finds the lock taken again sleeps
+ * again, still counted.
  * Ranks: bit r of the thread's word is set while a lock of rank r is held. Taking is legal while no
  * bit at or above r is set; channels may be taken several at a time (in address order, see select).
  */
@@ -25,8 +27,8 @@
 #include "base/fatal.h"
 #include "os/fence.h"
 
-/* A waiter looks rarely: while it waits the holder comes by many times with the line in its cache, and two threads that
- * hammer one channel make twice as many operations as with a look after each pause. */
+/* A waiter looks rarely: while it waits the holder comes by many times with the line in its cache, and two
+ * threads that hammer one channel make twice as many operations as with a look after each pause. */
 #ifndef GORT_LOCK_SPINS
 #define GORT_LOCK_SPINS 5
 #endif
@@ -58,7 +60,8 @@ void gort__lock_slow(struct gort__lock *l)
     uint32_t free_word = 0, *here = counted(l);
     gort__add(here, 1, RELAXED);
     gort__add(&gort__lock_slow_mask, 1, RELAXED);
-    /* The fences may change their kind under a plain thread that sleeps before the first run: such a one looks again. */
+    /* The fences may change their kind under a plain thread that sleeps before the first run: such a one
+     * looks again. */
     bool looks_again = gort__load(&gort__os_light_is_full, RELAXED);
     gort__os_fence_heavy();                                      /* pairs with gort__lock_release */
     looks_again |= gort__load(&gort__os_light_is_full, RELAXED); /* which it looked at, too */

@@ -4,14 +4,15 @@
  *
  * Why: each of them keeps a picture of the stack a thread runs on, and calls a goroutine switch a
  * bug unless it is announced.
- * Why also in builds without a sanitizer: programs are built with ASan or LSan and linked with the library that is
- * installed. Their runtimes are then in the program, and weak references find them (gort__asan is true); without them that
- * costs a never taken branch a switch. TSan cannot be helped that way: it would have to see our atomics.
- * What valgrind (3.19) does: it knows the stacks of threads, and ours when they are registered. It notes which one is in
- * use when it changes threads, and when the stack pointer gets a value that is not the old one plus a small constant;
- * if that lies on another stack, it leaves the memory alone. Signals slip past it: a handler on a registered alternate
- * stack begins, and what it met goes on, with the wrong stack noted, and the next frame is not marked as usable.
- * So alternate stacks are not registered, and our handlers do not run on them (os/linux/signal.c).
+ * Why also in builds without a sanitizer: programs are built with ASan or LSan and linked with the library
+ * that is installed. Their runtimes are then in the program, and weak references find them (gort__asan is
+ * true); without them that costs a never taken branch a switch. TSan cannot be helped that way: it would have
+ * to see our atomics. What valgrind (3.19) does: it knows the stacks of threads, and ours when they are
+ * registered. It notes which one is in use when it changes threads, and when the stack pointer gets a value
+ * that is not the old one plus a small constant; if that lies on another stack, it leaves the memory alone.
+ * Signals slip past it: a handler on a registered alternate stack begins, and what it met goes on, with the
+ * wrong stack noted, and the next frame is not marked as usable. So alternate stacks are not registered, and
+ * our handlers do not run on them (os/linux/signal.c).
  */
 #ifndef GORT_SRC_MEM_SANITIZE_H
 #define GORT_SRC_MEM_SANITIZE_H
@@ -37,8 +38,8 @@ __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *ad
 __attribute__((weak)) void __lsan_register_root_region(const void *addr, size_t size);
 __attribute__((weak)) void __lsan_unregister_root_region(const void *addr, size_t size);
 __attribute__((weak)) void *__tsan_create_fiber(unsigned flags);
-extern GORT_HIDDEN bool
-    gort__asan; /* the program has ASan; set by gort__stack_init, before any stack is used */
+/* The program has ASan; set by gort__stack_init, before any stack is used. */
+extern GORT_HIDDEN bool gort__asan;
 #endif
 #if defined(__has_include) && !GORT_ASAN && !GORT_TSAN
 #if __has_include(<valgrind/valgrind.h>)
@@ -79,7 +80,8 @@ static inline void gort__sanitize_stack_clean(char *lo, char *hi)
     (void)lo, (void)hi;
 }
 
-/* An object of so many bytes that nobody may use any more, and the opposite. A library that is built with ASan reports uses of it. */
+/* An object of so many bytes that nobody may use any more, and the opposite. A library that is built with
+ * ASan reports uses of it. */
 static inline void gort__sanitize_freed(void *object, size_t size)
 {
 #if GORT_ASAN
@@ -120,7 +122,8 @@ static inline void gort__sanitize_root_deregister(char *lo, char *hi)
     (void)lo, (void)hi;
 }
 
-/* A new stack [lo, hi) that threads change to by an instruction, not by a signal; the result identifies it. */
+/* A new stack [lo, hi) that threads change to by an instruction, not by a signal; the result identifies
+ * it. */
 static inline uint64_t gort__sanitize_stack_register(char *lo, char *hi)
 {
     gort__sanitize_root_register(lo, hi);

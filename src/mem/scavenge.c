@@ -2,17 +2,19 @@
 /*
  * scavenge.c - stacks that nobody uses give their memory back; and a look at how deep the others are.
  *
- * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays nothing. What
- * lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two ticks after the last goroutine of
- * a burst has ended, its memory is gone. If cold ones are wanted soon after that, giving them back was a mistake: bursts come and go.
- * Then they are kept for twice as long, and while the burst is still ending (a sixteenth fewer in use at each tick) for up to HOLD, until
- * nobody misses those that went; a few that even the largest burst leaves over, because Ps keep some for themselves,
- * prove nothing. So the memory is back a second after the last one has ended in any case.
+ * Why by age: a program that starts and ends goroutines all the time finds warm stacks in `free` and pays
+ * nothing. What lay in `old` for a whole tick was not needed by anybody, and loses its pages (`trim`). Two
+ * ticks after the last goroutine of a burst has ended, its memory is gone. If cold ones are wanted soon after
+ * that, giving them back was a mistake: bursts come and go. Then they are kept for twice as long, and while
+ * the burst is still ending (a sixteenth fewer in use at each tick) for up to HOLD, until nobody misses those
+ * that went; a few that even the largest burst leaves over, because Ps keep some for themselves, prove
+ * nothing. So the memory is back a second after the last one has ended in any case.
  * What is given back: the pages, some hundred stacks a call, neighbours as one range; and, where all slots of
- * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4 KiB,
- * as much as the stacks themselves when they are shallow). Such slots get their guards again when they are next used.
- * Invariants: (1) a slot whose pages are discarded or that is mapped anew is in the scavenger's hands or in `cold` with
- * the lock held: nobody runs on it. (2) `cold` is set exactly for the members of that list.
+ * a stretch of 2 MiB are cold, the stretch is mapped anew, which also frees the kernel's page table for it (4
+ * KiB, as much as the stacks themselves when they are shallow). Such slots get their guards again when they
+ * are next used.
+ * Invariants: (1) a slot whose pages are discarded or that is mapped anew is in the scavenger's hands or in
+ * `cold` with the lock held: nobody runs on it. (2) `cold` is set exactly for the members of that list.
  * Threads: one scavenger at a time, in parallel with everything in stack.c but init and destroy.
  */
 #include "mem/stack_class.h"
@@ -91,8 +93,8 @@ static bool is_guarded(const struct gort__stack *s, const char *from, const char
     return s->guard == GORT_STACK_GUARDED && s->base < to && gort__stack_lo(s) > from;
 }
 
-/* Maps the whole stretches among n slots anew, which are all cold. Called with the lock held. Where the last of them ends; NULL: there
- * is none. */
+/* Maps the whole stretches among n slots anew, which are all cold. Called with the lock held. Where the last
+ * of them ends; NULL: there is none. */
 static char *renew(struct gort__stack *s, size_t n, uint8_t log2)
 {
     char *base = s->base, *from = base + (-(uintptr_t)base & (STRETCH - 1));
@@ -130,7 +132,8 @@ static bool renew_some(struct gort__stack_class *c, uint8_t log2)
     gort__lock_release(&gort__stack_lock, GORT_RANK_STACK);
     c->renew_slot = i + n + !n;
     if (end && n == most) {
-        /* The stretch that ends in the next slots begins in one of these; perhaps in this one, a large one: it is left then. */
+        /* The stretch that ends in the next slots begins in one of these; perhaps in this one, a large one:
+         * it is left then. */
         size_t again = (size_t)(gort__stack_slab_at(slab, log2, end) - slab->records);
         c->renew_slot = again > i ? again : c->renew_slot;
     }
@@ -232,7 +235,8 @@ static void tell(struct gort__stack_slab *slab, uint8_t log2, const struct gort_
     }
 }
 
-/* Looks at one more piece of a slab: the kernel would also look through all that was never used. False: the end. */
+/* Looks at one more piece of a slab: the kernel would also look through all that was never used. False: the
+ * end. */
 static bool scan_piece(struct gort__stack_cursor *c, struct looking *l)
 {
     struct gort__os_range runs[RUNS];

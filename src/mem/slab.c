@@ -8,8 +8,8 @@
  *
  *     chunk:  | header | object | object | ... carved | never used ... |
  *
- * The header of a large chunk lies elsewhere, in pages that many share: so a chunk whose objects are all unused can be given back as
- * one big page, while whoever walks the list of chunks still finds it.
+ * The header of a large chunk lies elsewhere, in pages that many share: so a chunk whose objects are all
+ * unused can be given back as one big page, while whoever walks the list of chunks still finds it.
  *
  * Invariants: (1) a published chunk stays mapped until gort__slab_destroy; (2) objects in
  * [first, carved) may be read by anybody at any time; (3) `again` holds chunks that were emptied and are

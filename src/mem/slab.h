@@ -34,13 +34,14 @@ void *gort__slab_carve(struct gort__slab *s, size_t n, size_t *got);
 /* One object (not zeroed) or NULL; and back. Never parks; goroutine and thread. */
 void *gort__slab_get(struct gort__slab *s);
 void gort__slab_put(struct gort__slab *s, void *object);
-/* Whether gort__slab_empty may be called for it once nobody uses its objects: it is large, not the newest, and all were
- * handed out. */
+/* Whether gort__slab_empty may be called for it once nobody uses its objects: it is large, not the newest,
+ * and all were handed out. */
 bool gort__slab_chunk_is_full(const struct gort__slab *s, const struct gort__chunk *c);
-/* Gives the memory of such a chunk back; its objects are as good as never used. Others may still read them. */
+/* Gives the memory of such a chunk back; its objects are as good as never used. Others may still read
+ * them. */
 void gort__slab_empty(struct gort__slab *s, struct gort__chunk *c);
-/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. keep counts up refs for
- * each that will call gort__slab_chunk_drop. */
+/* Unmaps every chunk for which keep (may be NULL) is false. Nobody else uses the slab. keep counts up refs
+ * for each that will call gort__slab_chunk_drop. */
 void gort__slab_destroy(struct gort__slab *s, bool (*keep)(struct gort__chunk *));
 void gort__slab_chunk_drop(struct gort__chunk *c);
 /* Calls visit(from, to, arg) for what was handed out of each chunk, whether it is in use or not. */

@@ -9,16 +9,17 @@
  *     slab:  | guard | usable ........ | - | guard | usable ........ | - | ...
  *            ^ base                    ^ the stack grows down from base + 2^log2; one page is left out (stack_class.h)
  *
- * A slot's record lies in an array beside its slab, so an address leads to it: for the report of an overflow, and for
- * the scavenger. Fresh slots are taken many at a time, so that their guards cost one call.
+ * A slot's record lies in an array beside its slab, so an address leads to it: for the report of an overflow,
+ * and for the scavenger. Fresh slots are taken many at a time, so that their guards cost one call.
  *
- * Without a guard: where guards cost mappings there are only so many (os/linux/vm.c). Stacks beyond that have a
- * canary, the line below their lowest usable one, that the scheduler looks at before it resumes them. It costs them
- * a page.
+ * Without a guard: where guards cost mappings there are only so many (os/linux/vm.c). Stacks beyond that have
+ * a canary, the line below their lowest usable one, that the scheduler looks at before it resumes them. It
+ * costs them a page.
  *
  * Invariants: (1) a slot is in exactly one place: never handed out (beyond `next`), a cache, one of the
- * class's lists, the scavenger's hands (counted in `trimming`), or a goroutine; (2) for the default class, slots >= what was
- * reserved, so a goroutine that could be started can also run; (3) a slot's guard or canary is in place before its use.
+ * class's lists, the scavenger's hands (counted in `trimming`), or a goroutine; (2) for the default class,
+ * slots >= what was reserved, so a goroutine that could be started can also run; (3) a slot's guard or canary
+ * is in place before its use.
  * Threads: all but init and destroy may run in parallel; a cache belongs to one caller at a time.
  */
 #include "mem/stack.h"
@@ -274,8 +275,8 @@ static GORT_NOINLINE struct gort__stack *get_slow(struct gort__stack_cache *cach
     return s;
 }
 
-/* For TSan the next owner of a stack comes after the former one. The oldest of the cache is taken, so that this orders
- * goroutines that are far apart only: races of others could not be seen. */
+/* For TSan the next owner of a stack comes after the former one. The oldest of the cache is taken, so that
+ * this orders goroutines that are far apart only: races of others could not be seen. */
 static struct gort__stack *get_oldest(struct gort__stack_cache *cache)
 {
     struct gort__stack **at = &cache->top, *s;

@@ -32,8 +32,9 @@ enum gort__stack_guard {
 };
 
 /*
- * A stack without an owner has, plus 1, the one that lies GORT_STACK_AHEAD further in its list: a hint, for whoever walks there
- * asks for that one's memory, which has left the caches, and so waits for some eight at once.
+ * A stack without an owner has, plus 1, the one that lies GORT_STACK_AHEAD further in its list: a hint, for
+ * whoever walks there asks for that one's memory, which has left the caches, and so waits for some eight at
+ * once.
  */
 #define GORT_STACK_AHEAD 8
 static inline void *gort__stack_owner(const struct gort__stack *s)
@@ -46,8 +47,8 @@ static inline void *gort__stack_owner(const struct gort__stack *s)
 struct gort__stack_cache {
     struct gort__stack *top; /* last given back first, for its warm cache lines */
     uint32_t n;
-    struct gort__stack
-        *recent[GORT_STACK_AHEAD]; /* those that were given back last, by their place in the list */
+    /* Those that were given back last, by their place in the list. */
+    struct gort__stack *recent[GORT_STACK_AHEAD];
 };
 
 /* Sets the default size for this run (rounded up to a class). */
@@ -71,17 +72,20 @@ void gort__stack_destroy(bool (*keep)(const char *base, size_t size));
 struct gort__stack *gort__stack_at(const void *addr);
 /* False: something was written where a guard could not be installed. Any stack, by who holds it. */
 bool gort__stack_intact(const struct gort__stack *s);
-/* How deep the stack was used since it was clean, in bytes, to the page; 0: unknown. Callable from anywhere. */
+/* How deep the stack was used since it was clean, in bytes, to the page; 0: unknown. Callable from
+ * anywhere. */
 size_t gort__stack_depth(const struct gort__stack *s);
 
 /* --- giving memory back (scavenge.c) ----------------------------------------------------------- */
 
 /* Both for one thread at a time, in parallel with everything else; they stop soon after the time `until`. */
-/* A tick: what was free at the last one, all: any, is to give its pages back. True: some are left that age. */
+/* A tick: what was free at the last one, all: any, is to give its pages back. True: some are left that
+ * age. */
 bool gort__scavenge_age(int64_t now, bool all);
 bool gort__scavenge_trim(int64_t until); /* gives them back; false: there is more to do */
-/* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of use; stacks
- * come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false. False: there is more. */
+/* Calls deep(s, lowest, arg) for each stack that has memory more than two pages below its top, in or out of
+ * use; stacks come and go meanwhile. Goes on from *at, which begins as zero, soon ends when deep is false.
+ * False: there is more. */
 struct gort__stack_cursor {
     int log2;
     struct gort__stack_slab *slab;
@@ -100,16 +104,18 @@ static inline char *gort__stack_lo(const struct gort__stack *s)
     return s->base + gort__stack_guard_size(s->log2);
 }
 
-/* Whether sp is a stack pointer on it. A goroutine may stand elsewhere: on the stack of a coroutine of the program. */
+/* Whether sp is a stack pointer on it. A goroutine may stand elsewhere: on the stack of a coroutine of the
+ * program. */
 static inline bool gort__stack_holds(const struct gort__stack *s, const void *sp)
 {
     return (const char *)sp >= gort__stack_lo(s) && (const char *)sp <= gort__stack_hi(s);
 }
 
 /*
- * Where a goroutine begins. All stacks end at the same offset in their pages, so the busiest lines of all goroutines
- * would compete for an eighth of the sets of a cache; so neighbours, which lie an odd number of pages of 4 or 64 KiB
- * apart, begin up to 1920 bytes lower. What a parked goroutine needs still fits into one page.
+ * Where a goroutine begins. All stacks end at the same offset in their pages, so the busiest lines of all
+ * goroutines would compete for an eighth of the sets of a cache; so neighbours, which lie an odd number of
+ * pages of 4 or 64 KiB apart, begin up to 1920 bytes lower. What a parked goroutine needs still fits into one
+ * page.
  */
 #define GORT_STACK_COLOURS 16
 static inline char *gort__stack_top(const struct gort__stack *s)

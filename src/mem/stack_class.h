@@ -2,8 +2,8 @@
 /*
  * stack_class.h - the free stacks of each size, shared by stack.c and scavenge.c.
  *
- * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold.
- * Whoever wants one takes it from the youngest list that has any, for its warm pages. Had it been better to keep
+ * A stack that is given back ages:  free --tick--> old --tick--> trim --pages given back--> cold. Whoever
+ * wants one takes it from the youngest list that has any, for its warm pages. Had it been better to keep
  * those of the last time, since now they are missed, they age more slowly (scavenge.c).
  */
 #ifndef GORT_SRC_MEM_STACK_CLASS_H
@@ -14,9 +14,9 @@
 #include "os/os.h"
 
 /*
- * From slot to slot: a stack, and a page that nobody touches. Were it a power of two, the pages on which all goroutines begin
- * would compete for a sixty-fourth of the sets of the TLB: a hundred stacks would miss it at each switch
- * (18 ns instead of 3).
+ * From slot to slot: a stack, and a page that nobody touches. Were it a power of two, the pages on which all
+ * goroutines begin would compete for a sixty-fourth of the sets of the TLB: a hundred stacks would miss it at
+ * each switch (18 ns instead of 3).
  */
 static inline size_t gort__stack_stride(int log2)
 {

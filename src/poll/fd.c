@@ -2,9 +2,9 @@
 /*
  * fd.c - what is known about one fd.
  *
- * Why: fd numbers are small and dense, so a table of two levels finds an entry with two loads and no lock; its pieces
- * are mapped when a number in them is first used and stay. One lock an fd is enough: it is taken when somebody has to
- * wait or to be woken, never by calls that find data.
+ * Why: fd numbers are small and dense, so a table of two levels finds an entry with two loads and no lock;
+ * its pieces are mapped when a number in them is first used and stay. One lock an fd is enough: it is taken
+ * when somebody has to wait or to be woken, never by calls that find data.
  *
  * A lost wake-up would need a reader that misses the event and an event that misses the reader:
  *
@@ -13,13 +13,14 @@
  *              full fence                               anybody queued? -> wake the first
  *              seq changed? -> try again
  *
- * In the single order of the two fences one comes first: then either the event sees the queue, or the reader the
- * counter. One waiter is woken an event, not all. Whoever was woken and did not find the fd empty passes the wake-up on to
- * the next (io/wait.c), which is enough: one that found it empty did so after the event, so more data is a new event;
- * and one that tried before the event and queues after it sees the counter.
+ * In the single order of the two fences one comes first: then either the event sees the queue, or the reader
+ * the counter. One waiter is woken an event, not all. Whoever was woken and did not find the fd empty passes
+ * the wake-up on to the next (io/wait.c), which is enough: one that found it empty did so after the event, so
+ * more data is a new event; and one that tried before the event and queues after it sees the counter.
  *
- * Invariants: (1) queues are changed under the lock; (2) the generation changes under the lock; (3) who is claimed is
- * in no queue; (4) under the lock the turn is of the fd's generation. tests/model/fd.c explores readers, writers, event and close.
+ * Invariants: (1) queues are changed under the lock; (2) the generation changes under the lock; (3) who is
+ * claimed is in no queue; (4) under the lock the turn is of the fd's generation. tests/model/fd.c explores
+ * readers, writers, event and close.
  * Threads: any.
  */
 #include "poll/fd.h"
@@ -187,7 +188,8 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     gort__fd_lock(f);
     gort__store(&f->kind, kind, RELEASE);            /* before the generation; pairs with gort__fd_begin */
     gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_pin and gort__fd_begin */
-    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with gort__io_write_lock. */
+    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with
+     * gort__io_write_lock. */
     gort__store(&f->write_lock, gort__fd_write_lock_word(gort__fd_generation(f), GORT__WRITE_LOCK_FREE),
                 RELEASE);
     bool watched = f->epoch && f->epoch == gort__poll_epoch;

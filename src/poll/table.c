@@ -2,8 +2,8 @@
 /*
  * table.c - the entries of all fds.
  *
- * Why: an array of pieces of 512 entries; 10,000 connections need 20 of them. Pieces are never unmapped, so an entry
- * can be looked at without a lock at any time, also by a late event of a file long closed.
+ * Why: an array of pieces of 512 entries; 10,000 connections need 20 of them. Pieces are never unmapped, so
+ * an entry can be looked at without a lock at any time, also by a late event of a file long closed.
  * Threads: any; reset alone.
  */
 #include "poll/table.h"

@@ -2,11 +2,12 @@
 /*
  * block.c - calls that block, announced by the caller.
  *
- * Why: any goroutine in user code can lose its P to sysmon (handoff.c), so announcing a blocking call needs no
- * atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the mark at the
- * next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then looks whether that happened. Once a call
- * turned out to be long, and others wait, the P is handed over at once, until eight calls in a row were brief.
- * The fast halves compute nothing from what the other has just stored, so that pairs do not wait for each other's stores.
+ * Why: any goroutine in user code can lose its P to sysmon (handoff.c), so announcing a blocking call needs
+ * no atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the
+ * mark at the next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then
+ * looks whether that happened. Once a call turned out to be long, and others wait, the P is handed over at
+ * once, until eight calls in a row were brief. The fast halves compute nothing from what the other has just
+ * stored, so that pairs do not wait for each other's stores.
  *
  * In between the caller counts as a plain thread. The thread's self then points at the M's shadow, a
  * stand-in whose attention is never 0: a gort call takes the slow way in, which surfaces: gives up the
@@ -17,7 +18,8 @@
  *        ^------------------------- leave: waits for a P --------------'
  *
  * gort_block changes to the thread's own, large stack for the call, and hands the P over first.
- * Threads: the calling goroutine for itself; plain threads and threads outside of runs need not announce anything.
+ * Threads: the calling goroutine for itself; plain threads and threads outside of runs need not announce
+ * anything.
  */
 #include "base/fatal.h"
 #include "sched/verbs.h"
@@ -57,7 +59,8 @@ static void give_up(struct gort__m *m)
 {
     owe(m);
     gort__handoff_give(m);
-    /* So that the way back waits for one. Not before: sysmon, which marks and unmarks who has a P, could undo it. */
+    /* So that the way back waits for one. Not before: sysmon, which marks and unmarks who has a P, could undo
+     * it. */
     gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
 }
 
@@ -101,7 +104,8 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
     begin_call(m, GORT_BLOCK_MORE);
 }
 
-/* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would be dear. */
+/* The monitor sleeps for long, and somebody waits for the P. Else nobody misses it; waking it each time would
+ * be dear. */
 static inline bool missed(const struct gort__p *p)
 {
     return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
@@ -123,15 +127,16 @@ void gort_block_enter(void)
         begin_call(m, 0);
 }
 
-/* One call was brief, or was not. Ps that others hold may be judged by sysmon at the same time: a guess gets lost. */
+/* One call was brief, or was not. Ps that others hold may be judged by sysmon at the same time: a guess gets
+ * lost. */
 static void judge(struct gort__p *p, bool brief)
 {
     uint32_t n = gort__load(&p->long_blocks, RELAXED);
     gort__store(&p->long_blocks, !brief ? GORT_LONG_BLOCKS : n ? n - 1 : 0, RELAXED);
 }
 
-/* The caller does not count as a plain thread any more: what it has left as one, a context in use, values and exit
- * handlers, must not meet the next one on this thread. Outside, on g0. */
+/* The caller does not count as a plain thread any more: what it has left as one, a context in use, values and
+ * exit handlers, must not meet the next one on this thread. Outside, on g0. */
 static void end_as_thread(struct gort__m *m)
 {
     if (GORT_LIKELY(!(m->g0.flags & (GORT_G_CLEANUP | GORT_G_CONTEXT))) || !gort__enter())
@@ -141,7 +146,8 @@ static void end_as_thread(struct gort__m *m)
     gort__leave(m);
 }
 
-/* The call for which it gave up its P. One that never slept was brief, however long the thread waited for a CPU. */
+/* The call for which it gave up its P. One that never slept was brief, however long the thread waited for a
+ * CPU. */
 static bool was_brief(const struct gort__m *m)
 {
     return waits() == m->block_waits || gort__os_now() - m->block_at < SHORT_CALL;
@@ -199,10 +205,10 @@ static GORT_NOINLINE void leave_more(struct gort__m *m)
 }
 
 /*
- * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any user code, until
- * somebody marks it. Proof: as in handoff.c, with the end of the call in place of inside. The taker marks and then looks at
- * m->block, through a heavy fence; here it is 0 before the look at the mark. So who misses the mark is seen to have left,
- * and keeps its P.
+ * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any
+ * user code, until somebody marks it. Proof: as in handoff.c, with the end of the call in place of inside.
+ * The taker marks and then looks at m->block, through a heavy fence; here it is 0 before the look at the
+ * mark. So who misses the mark is seen to have left, and keeps its P.
  */
 void gort_block_leave(void)
 {
@@ -226,7 +232,8 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and handoff.c */
-    /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the run nobody does. */
+    /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the
+     * run nobody does. */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     bool has_p = m->p && !(gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
@@ -281,9 +288,9 @@ void gort__block_call_run(struct gort__m *m)
         m->bound_g = g;
     g->err = *m->err; /* what the call left in errno */
     gort__g_set(g, GORT_G_RUNNABLE);
-    gort__queue_put_woken(
-        (struct gort__glist){g, g, 1}); /* counted before the M stops counting (gort__m_stop) */
-    gort__fence(SEQ_CST);               /* pairs with idle.c: publish, then look for idle Ps */
+    /* Counted before the M stops counting (gort__m_stop). */
+    gort__queue_put_woken((struct gort__glist){g, g, 1});
+    gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
     gort__idle_wake();
 }
 

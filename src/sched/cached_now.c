@@ -2,15 +2,17 @@
 /*
  * cached_now.c - what time it is, for those who set a time-out of seconds again and again.
  *
- * Why: a server moves a time-out with each packet, and three quarters of that was asking for the time (28 ns). Reading the
- * processor's counter takes 11, and that is enough to know that the last answer is not older than a moment. So each M
- * remembers one, and the time is taken to be as late as it can be since then: CACHED_FOR after it. What is set by it is late by
- * CACHED_FOR at most, and never early.
- * Rejected: the kernel's coarse clock (6 ns). It falls behind for as long as the CPU that keeps it does not run, which a virtual one
- * may well not do, and then time-outs would be early. Converting the counter to nanoseconds: the rate changes, and
- * must be learnt and watched; here it only has to be faster than a very low bound (arch.h).
- * The counter is trusted where the kernel takes the time from it, and so has found it to be steady and the same on all CPUs. (If it
- * finds out otherwise during a run, time-outs of seconds may be wrong by what it was wrong in 100 us.)
+ * Why: a server moves a time-out with each packet, and three quarters of that was asking for the time (28
+ * ns). Reading the processor's counter takes 11, and that is enough to know that the last answer is not older
+ * than a moment. So each M remembers one, and the time is taken to be as late as it can be since then:
+ * CACHED_FOR after it. What is set by it is late by CACHED_FOR at most, and never early.
+ * Rejected: the kernel's coarse clock (6 ns). It falls behind for as long as the CPU that keeps it does not
+ * run, which a virtual one may well not do, and then time-outs would be early. Converting the counter to
+ * nanoseconds: the rate changes, and must be learnt and watched; here it only has to be faster than a very
+ * low bound (arch.h).
+ * The counter is trusted where the kernel takes the time from it, and so has found it to be steady and the
+ * same on all CPUs. (If it finds out otherwise during a run, time-outs of seconds may be wrong by what it was
+ * wrong in 100 us.)
  * Threads: each M for itself.
  */
 #include "sched/verbs.h"

@@ -2,9 +2,10 @@
 /*
  * census.c - how deep goroutines really went, by the function they ran (GORT_DEBUG=stackcensus=1).
  *
- * Why: the size of a stack is a guess until somebody counts. With the census on, every goroutine starts on a stack without
- * memory, and when it ends (or the run does) its pages are counted: exact to a page, at the price of some microseconds
- * and page faults a goroutine. A goroutine that was trimmed while it was parked (scavenge_stack.c) counts what it used since.
+ * Why: the size of a stack is a guess until somebody counts. With the census on, every goroutine starts on a
+ * stack without memory, and when it ends (or the run does) its pages are counted: exact to a page, at the
+ * price of some microseconds and page faults a goroutine. A goroutine that was trimmed while it was parked
+ * (scavenge_stack.c) counts what it used since.
  *
  *     gort: stack census: deepest  average  goroutines  function
  *     gort:                 36 KiB    8 KiB        1000  worker+0x0 (program+0x1234)

@@ -2,17 +2,20 @@
 /*
  * cputime.c - how much CPU time goroutines use from one stop in the middle of user code to the next.
  *
- * Why: each of them keeps a thread, so there must not be many. Those that are preempted go before those that have not run yet;
- * but they may be endless loops, so a new one starts now and then. How often is measured in CPU time that the preempted ones have
- * used, not in time that has passed: on a busy machine a second may bring nobody any further, and a new one every 100 ms
- * would pile up threads. The price of a start grows with the number of Ps and of preempted goroutines: if each needs C of CPU time to
- * end, no more than about 16 * C / (50 ms * Ps) are preempted, or 16, whichever is more.
- * It also tells who does nothing but compute: a goroutine that has run on the same P without a switch, and has not slept in
- * the kernel in any of its laps. One lap is too short to tell it from one that computes for some milliseconds and then calls poll.
- * What the lap is in that has not ended yet only its clocks tell, which cost 0.2 us (its file below /proc, which counts its
- * sleeps, 10 to 30): who has had the CPU for nearly all the time has not slept to speak of.
+ * Why: each of them keeps a thread, so there must not be many. Those that are preempted go before those that
+ * have not run yet; but they may be endless loops, so a new one starts now and then. How often is measured in
+ * CPU time that the preempted ones have used, not in time that has passed: on a busy machine a second may
+ * bring nobody any further, and a new one every 100 ms would pile up threads. The price of a start grows with
+ * the number of Ps and of preempted goroutines: if each needs C of CPU time to end, no more than about 16 * C
+ * / (50 ms * Ps) are preempted, or 16, whichever is more.
+ * It also tells who does nothing but compute: a goroutine that has run on the same P without a switch, and
+ * has not slept in the kernel in any of its laps. One lap is too short to tell it from one that computes for
+ * some milliseconds and then calls poll. What the lap is in that has not ended yet only its clocks tell,
+ * which cost 0.2 us (its file below /proc, which counts its sleeps, 10 to 30): who has had the CPU for nearly
+ * all the time has not slept to speak of.
  * Invariants: (1) preempted_cpu only grows; (2) one start for each time the price is reached.
- * Threads: laps by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by sysmon.
+ * Threads: laps by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by
+ * sysmon.
  */
 #include "sched/verbs.h"
 

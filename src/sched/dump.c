@@ -22,9 +22,10 @@ static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
 }
 
 /*
- * Names of functions that goroutines were started with. To find one means opening files, so those of the first few functions are
- * kept for good: an entry belongs to whoever put its function there, who stores `ready` last. Whoever finds an entry that is not
- * ready (a signal handler may have interrupted its owner) looks for itself.
+ * Names of functions that goroutines were started with. To find one means opening files, so those of the
+ * first few functions are kept for good: an entry belongs to whoever put its function there, who stores
+ * `ready` last. Whoever finds an entry that is not ready (a signal handler may have interrupted its owner)
+ * looks for itself.
  */
 #define NAMES 64u
 static struct {
@@ -51,8 +52,8 @@ static const char *function_name(void (*fn)(void), char *buf, size_t size)
     return buf;
 }
 
-/* What g was started with; NULL for main, whose is one of ours. The record may be reused meanwhile: then it is the next one's. A
- * plain read, because ThreadSanitizer looks at atomic ones in here too. */
+/* What g was started with; NULL for main, whose is one of ours. The record may be reused meanwhile: then it
+ * is the next one's. A plain read, because ThreadSanitizer looks at atomic ones in here too. */
 static GORT_NO_TSAN void (*function_of(const struct gort__g *g))(void)
 {
     const volatile struct gort__g *now = g;

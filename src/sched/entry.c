@@ -10,8 +10,9 @@
  * here, does the fence, and looks again.
  * A plain thread is attached at its first call: it gets an M without a P whose g0 stands for it in
  * queues of waiters, and is detached when it ends.
- * A call from outside that comes while a run ends waits until it has ended: only then do objects know that those who wait
- * in their queues are gone (sched.run), and only the threads that are inside keep their records from being unmapped.
+ * A call from outside that comes while a run ends waits until it has ended: only then do objects know that
+ * those who wait in their queues are gone (sched.run), and only the threads that are inside keep their
+ * records from being unmapped.
  * Threads: the calling thread for itself.
  */
 #include "base/fatal.h"
@@ -47,8 +48,8 @@ void gort__entry_attend(struct gort__m *m)
     uint32_t bits;
     while ((bits = gort__load(&m->attention, ACQUIRE) & ~(uint32_t)GORT_ATT_FENCE) !=
            0) { /* pairs with whoever set the bit */
-        gort__check(!GORT_CHECKS ||
-                    !gort__arch_ranks()); /* else whoever wants that lock could wait for ever */
+        /* Else whoever wants that lock could wait for ever. */
+        gort__check(!GORT_CHECKS || !gort__arch_ranks());
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {
@@ -186,8 +187,8 @@ static struct gort__m *attach(void)
 
 #define END_TIMEOUT INT64_C(2000000000) /* ns */
 
-/* Of that run. The caller is not inside. It gives up when the end perhaps waits for the caller, a thread of ours that comes
- * to its own end and calls us from a destructor of its thread-local data. */
+/* Of that run. The caller is not inside. It gives up when the end perhaps waits for the caller, a thread of
+ * ours that comes to its own end and calls us from a destructor of its thread-local data. */
 static void wait_for_end(uint64_t run)
 {
     struct gort__sched *s = &gort__sched;

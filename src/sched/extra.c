@@ -2,11 +2,12 @@
 /*
  * extra.c - what few goroutines have: a name, exit handlers, values of keys, an inherited context.
  *
- * Why: a million goroutines that wait to run are a million records, and every line of one counts. So these things have a
- * record of their own, made when the first of them is needed; who has none of them pays one pointer. GORT_G_CLEANUP tells
- * the end of a goroutine that there may be one, which is all that it asks.
- * Dumps follow the pointer at any time, so extras come from a slab of their own: what was one is one for the whole run,
- * and its name a string that ends. They are not given back to the system before the run ends, as little as blocks.
+ * Why: a million goroutines that wait to run are a million records, and every line of one counts. So these
+ * things have a record of their own, made when the first of them is needed; who has none of them pays one
+ * pointer. GORT_G_CLEANUP tells the end of a goroutine that there may be one, which is all that it asks.
+ * Dumps follow the pointer at any time, so extras come from a slab of their own: what was one is one for the
+ * whole run, and its name a string that ends. They are not given back to the system before the run ends, as
+ * little as blocks.
  * Invariants: (1) a free or fresh G has none; (2) who has one has GORT_G_CLEANUP.
  * Threads: the owner of the G, inside; gort__extra_name by anybody, signal handlers included.
  */

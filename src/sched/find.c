@@ -2,12 +2,13 @@
 /*
  * find.c - an M without a goroutine looks for one: the order of the search.
  *
- * The order: its own timers that are due and its own queues (schedule.c, turn.c), those that events have woken elsewhere, the
- * global queue, fds that are ready, those that wait for a thread, preempted ones, then the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to their number,
- * so every P is visited once a round. What a P was to run next is only stolen in the last round
- * and only if it still stands there a moment later: its P is about to run it, and moving it away
- * from its warm cache would cost more than it gains. Then everything is looked at once more
- * (idle.c), and the M sleeps.
+ * The order: its own timers that are due and its own queues (schedule.c, turn.c), those that events have
+ * woken elsewhere, the global queue, fds that are ready, those that wait for a thread, preempted ones, then
+ * the other Ps' queues and timers. Queues: four rounds from a random start with a step that is coprime to
+ * their number, so every P is visited once a round. What a P was to run next is only stolen in the last round
+ * and only if it still stands there a moment later: its P is about to run it, and moving it away from its
+ * warm cache would cost more than it gains. Then everything is looked at once more (idle.c), and the M
+ * sleeps.
  * Threads: each M for itself, on g0, inside.
  */
 #include "base/fatal.h"
@@ -117,9 +118,10 @@ static bool look_at_timers(struct gort__m *m)
 }
 
 /*
- * Those who are held go first while there is a urgent, because one of them may have a lock that somebody sleeps for; but only every
- * other time: a sleep may be any, and where many compute a little and sleep a little the urgent never ends. Then whoever was
- * woken, or has not begun, would wait for ever. Every other time still lets each of them run within twice as many turns.
+ * Those who are held go first while there is a urgent, because one of them may have a lock that somebody
+ * sleeps for; but only every other time: a sleep may be any, and where many compute a little and sleep a
+ * little the urgent never ends. Then whoever was woken, or has not begun, would wait for ever. Every other
+ * time still lets each of them run within twice as many turns.
  */
 static struct gort__g *pick_boosted(struct gort__p *p)
 {
@@ -130,8 +132,8 @@ static struct gort__g *pick_boosted(struct gort__p *p)
     return g;
 }
 
-/* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there. Firing a timer
- * may find the world being stopped, and end without a P. */
+/* Its own timers and queue, the global one, fds, the others' queues and timers. NULL: nothing was there.
+ * Firing a timer may find the world being stopped, and end without a P. */
 static struct gort__g *look(struct gort__m *m)
 {
     int64_t first = gort__load(&m->p->timers.first, RELAXED);

@@ -63,10 +63,10 @@ enum gort__gflag {
     GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
     GORT_G_COPY = 256,    /* arg[0] is a block of arg[1] bytes to release at its end */
     /* These three are tested together with GORT_G_BOUND by whoever is about to resume one. */
-    GORT_G_BLOCKS =
-        0x2000, /* it has lost its P in a blocking call while threads were short: it may do so again (tight.c) */
-    GORT_G_SHRINKING =
-        0x4000, /* parked, and the scavenger is at its stack: not to be resumed now (scavenge_stack.c) */
+    /* It has lost its P in a blocking call while threads were short: it may do so again (tight.c). */
+    GORT_G_BLOCKS = 0x2000,
+    /* Parked, and the scavenger is at its stack: not to be resumed now (scavenge_stack.c). */
+    GORT_G_SHRINKING = 0x4000,
     GORT_G_CHECKED = 0x8000 /* its stack is looked at by software: a canary, or the census (overflow.c) */
 };
 
@@ -98,8 +98,8 @@ struct gort__extra {
 
 struct gort__g {
     /* What a switch and a queue touch. */
-    struct gort__ctx
-        ctx; /* where it goes on; valid while it is not running; pc NULL: has not run yet, and sp is no sp */
+    /* Where it goes on; valid while it is not running; pc NULL: has not run yet, and sp is no sp. */
+    struct gort__ctx ctx;
     struct gort__g *link;      /* next in the queue or list that holds it */
     uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
@@ -131,21 +131,23 @@ struct gort__g {
 _Static_assert(sizeof(struct gort__g) == 192, "a goroutine that has not run costs 192 bytes");
 
 /*
- * A record that has no stack needs no sp: in a list that will be walked by somebody in whose cache it is not, its sp is the
- * record GORT_G_PREFETCH further. Who walks there asks for that one's memory, and so waits for some eight at once.
+ * A record that has no stack needs no sp: in a list that will be walked by somebody in whose cache it is not,
+ * its sp is the record GORT_G_PREFETCH further. Who walks there asks for that one's memory, and so waits for
+ * some eight at once.
  */
 #define GORT_G_PREFETCH 8
 static inline void gort__g_prefetch_ahead(const struct gort__g *g)
 {
-    uintptr_t ahead =
-        (uintptr_t)g->ctx.sp; /* a hint: anything may be in it, and what is no pointer has no next line */
+    /* A hint: anything may be in it, and what is no pointer has no next line. */
+    uintptr_t ahead = (uintptr_t)g->ctx.sp;
     __builtin_prefetch((const void *)ahead, 1);
     __builtin_prefetch((const void *)(ahead + GORT_LINE), 1);
 }
 
 /*
- * Who is woken often ends soon, and then writes to what it was given: fork and join all the way down waits for that memory
- * more than for anything else (fib24 170 -> 135 ns). A small number is no address; asking for such would cost a page walk.
+ * Who is woken often ends soon, and then writes to what it was given: fork and join all the way down waits
+ * for that memory more than for anything else (fib24 170 -> 135 ns). A small number is no address; asking for
+ * such would cost a page walk.
  */
 static inline void gort__g_prefetch_arg(const struct gort__g *g)
 {
@@ -176,7 +178,8 @@ static inline void gort__g_set(struct gort__g *g, enum gort__gstate to)
         gort__store(&g->state, (uint8_t)to, RELAXED);
 }
 
-/* For TSan only, which sees no order in a switch: whoever made g wait or run comes before what the caller does next. */
+/* For TSan only, which sees no order in a switch: whoever made g wait or run comes before what the caller
+ * does next. */
 static inline void gort__g_edge(const struct gort__g *g)
 {
     if (GORT_TSAN_EDGES)

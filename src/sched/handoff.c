@@ -49,10 +49,11 @@
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
  * The end of an announced call does the same with m->block in place of inside (block.c).
  *
- * Preempted goroutines: those that were stopped in the middle of user code. Their threads wait with them, so there must not be many:
- * a goroutine that has not run yet is not started while many are preempted, but for one now and then (cputime.c).
- * A P is given up by preemption or taken away only when an M is there to use it, or none can be created (tight.c): creating a thread needs
- * malloc, and the goroutine that is stopped may hold malloc's lock.
+ * Preempted goroutines: those that were stopped in the middle of user code. Their threads wait with them, so
+ * there must not be many: a goroutine that has not run yet is not started while many are preempted, but for
+ * one now and then (cputime.c). A P is given up by preemption or taken away only when an M is there to use
+ * it, or none can be created (tight.c): creating a thread needs malloc, and the goroutine that is stopped may
+ * hold malloc's lock.
  * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
  */
 #include "base/fatal.h"
@@ -84,8 +85,9 @@ static void preempted_put_locked(struct gort__g *g, enum place place)
     gort__tight_update_locked();
 }
 
-/* The one before the first of the next few whose thread sleeps on this CPU (m.c says why), or for which others may wait. NULL: the
- * first is to go, because it is one, there is none, or it was passed often enough. */
+/* The one before the first of the next few whose thread sleeps on this CPU (m.c says why), or for which
+ * others may wait. NULL: the first is to go, because it is one, there is none, or it was passed often
+ * enough. */
 static struct gort__g *before_near_locked(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -177,8 +179,8 @@ struct gort__m *gort__handoff_grant_bound_locked(struct gort__p *p)
 }
 
 /*
- * A P that is promised to an M whose thread does not exist yet. Creating it may need a lock of malloc which the goroutine
- * that asks here was stopped with: it goes first. The M finds out when it starts.
+ * A P that is promised to an M whose thread does not exist yet. Creating it may need a lock of malloc which
+ * the goroutine that asks here was stopped with: it goes first. The M finds out when it starts.
  */
 static struct gort__p *promised_locked(void)
 {
@@ -293,7 +295,8 @@ void gort__handoff_reacquire(struct gort__m *m)
         return;
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
-    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->waiting and the mark tell. */
+    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->waiting and the mark
+     * tell. */
     bool again = m->reacquiring, was_bound = again ? m->was_bound : bind(g, m);
     m->reacquiring = true;
     m->was_bound = was_bound;
@@ -389,15 +392,15 @@ static bool still_wanted_locked(const struct gort__p *p, enum gort__why why)
 }
 
 /*
- * How p goes on without the goroutine that is preempted, and its place among the preempted ones. If there is no thread but that
- * of a preempted one, p goes to that one at once (m.c).
+ * How p goes on without the goroutine that is preempted, and its place among the preempted ones. If there is
+ * no thread but that of a preempted one, p goes to that one at once (m.c).
  */
 static enum place change_turn(struct gort__m *m, struct gort__p *p, enum gort__why why, bool boost, bool idle)
 {
     struct gort__sched *s = &gort__sched;
     int64_t used = why == GORT_WHY_TURN ? 0 : gort__load(&m->turn_asked, RELAXED);
-    bool alone = !s->preempted.n && !s->queue.n && !s->line.n &&
-                 gort__runq_empty(&p->runq); /* but for woken ones */
+    /* But for woken ones. */
+    bool alone = !s->preempted.n && !s->queue.n && !s->line.n && gort__runq_empty(&p->runq);
     bool goes_on = used > 0 && (used < GORT_SLICE || alone);
     gort__store(&m->turn_used, goes_on ? used : 0, RELAXED);
     if (why == GORT_WHY_TURN) {

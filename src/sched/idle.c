@@ -10,17 +10,18 @@
  *                 idle P and nobody spins?             look at all queues once more
  *                 -> wake one                          -> found: take a P back and run it
  *
- * Proof: in the single order of the two fences one comes first. If the publisher's does, the
- * searcher's second look sees the work. If the searcher's does, the publisher sees the idle P, and
- * spinning without the searcher: it wakes an M, unless another one spins, to whom the same applies.
- * An M that finds work and spins no more takes the second look as well (gort__idle_spin_stop), because more work, or a timer, may
- * have come while its own spinning kept publishers from waking anybody: then it wakes another. (To wake one without looking is
- * right, too, but when few are readied at a time, each wake-up that finds nothing costs more than what they do.) Whoever releases a P takes the
- * second look, also one that did not spin: a waker counts as spinning before it has an M
- * (gort__idle_wake_p), and may itself have kept the searcher from spinning.
- * When no P is idle any more, because somebody else has taken the last one for a goroutine of its own, there is nobody to wake. Then
- * whoever sees that tells sysmon, which may sleep for long because nobody waited (sysmon_sleep.c): a publisher, or one on whom
- * publishers have counted, because it was spinning or about to wake somebody.
+ * Proof: in the single order of the two fences one comes first. If the publisher's does, the searcher's
+ * second look sees the work. If the searcher's does, the publisher sees the idle P, and spinning without the
+ * searcher: it wakes an M, unless another one spins, to whom the same applies. An M that finds work and spins
+ * no more takes the second look as well (gort__idle_spin_stop), because more work, or a timer, may have come
+ * while its own spinning kept publishers from waking anybody: then it wakes another. (To wake one without
+ * looking is right, too, but when few are readied at a time, each wake-up that finds nothing costs more than
+ * what they do.) Whoever releases a P takes the second look, also one that did not spin: a waker counts as
+ * spinning before it has an M (gort__idle_wake_p), and may itself have kept the searcher from spinning.
+ * When no P is idle any more, because somebody else has taken the last one for a goroutine of its own, there
+ * is nobody to wake. Then whoever sees that tells sysmon, which may sleep for long because nobody waited
+ * (sysmon_sleep.c): a publisher, or one on whom publishers have counted, because it was spinning or about to
+ * wake somebody.
  * Moving goroutines is publishing too: whoever takes many from the global queue into a ring, or
  * pushes the one that was to run next into it, does the publisher's half (queue.c).
  * tests/model/idle.c explores it with up to three Ps, and finds the lost wake-up when any of these
@@ -88,8 +89,8 @@ void gort__idle_spin_stop(struct gort__m *m)
     m->spinning = false;
     gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
     gort__arch_fence_after_rmw();
-    const struct gort__p *deferred = m->p->deferred ? m->p
-                                                    : NULL; /* what it has itself can wait: wake_defer.c */
+    /* What it has itself can wait: wake_defer.c. */
+    const struct gort__p *deferred = m->p->deferred ? m->p : NULL;
     if (!gort__load(&gort__sched.idle_count, RELAXED)) {
         if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG && has_work(deferred))
             gort__sysmon_sleep_work();

@@ -167,7 +167,8 @@ bool gort__key_destroy_all(struct gort__g *g)
     for (int round = 0; more && round < DTOR_ROUNDS; round++) {
         more = false;
         for (uint32_t i = 0; i < GORT_KEYS_MAX; i++) {
-            /* A plain thread's are gone when its run ended during a destructor; it may be in the next one by now. */
+            /* A plain thread's are gone when its run ended during a destructor; it may be in the next one by
+             * now. */
             keys = keys_of(g);
             struct leaf *leaf = keys ? keys->leaf[i / ENTRIES] : NULL;
             int did = leaf ? destroy(i, &leaf->entry[i % ENTRIES]) : NO_DTOR;

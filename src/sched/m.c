@@ -168,8 +168,8 @@ bool gort__m_undoze(struct gort__m *m)
     return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
-/* A new M, whose thread the supervisor is to create. NULL: no memory for its record; or the supervisor is at the end of the run,
- * while a plain thread still starts something. */
+/* A new M, whose thread the supervisor is to create. NULL: no memory for its record; or the supervisor is at
+ * the end of the run, while a plain thread still starts something. */
 static struct gort__m *make_locked(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -211,8 +211,9 @@ void gort__m_probe_locked(void)
     m->spare = s->spare_coming = true;
 }
 
-/* There is no M that could run p, and none can be made: the others can still do its work, whoever comes back from a blocking call
- * takes it, and the supervisor tries again soon. Whom to wake, as gort__m_start_locked says it. */
+/* There is no M that could run p, and none can be made: the others can still do its work, whoever comes back
+ * from a blocking call takes it, and the supervisor tries again soon. Whom to wake, as gort__m_start_locked
+ * says it. */
 static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
@@ -230,9 +231,10 @@ static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
 }
 
 /*
- * Of the first few idle Ms one that slept on this CPU, which the caller is about to leave. The kernel wakes a thread where it
- * slept unless another CPU is idle, and the caller's is not yet: elsewhere it would wait behind another one of ours while
- * this CPU has nothing to do, until the kernel notices (up to 12 ms were seen).
+ * Of the first few idle Ms one that slept on this CPU, which the caller is about to leave. The kernel wakes a
+ * thread where it slept unless another CPU is idle, and the caller's is not yet: elsewhere it would wait
+ * behind another one of ours while this CPU has nothing to do, until the kernel notices (up to 12 ms were
+ * seen).
  */
 static struct gort__m **near_locked(struct gort__m **at)
 {
@@ -300,8 +302,9 @@ static bool leave_idle(struct gort__m *m)
 }
 
 /*
- * A P for which there was no M, and work for it that nobody else sees to: the rule of idle.c counts on an M that can be woken. A
- * publisher that saw no_m has woken nobody; it has published before, in the global queue, or runs what it has itself.
+ * A P for which there was no M, and work for it that nobody else sees to: the rule of idle.c counts on an M
+ * that can be woken. A publisher that saw no_m has woken nobody; it has published before, in the global
+ * queue, or runs what it has itself.
  */
 static struct gort__p *left_p_locked(void)
 {
@@ -338,8 +341,8 @@ void gort__m_stop(struct gort__m *m)
         gort__poller_wait(m);
         return;
     }
-    (void)
-        gort__poller_wanted(); /* for a poll owner that sleeps too long; after the fence of idle.c:look_again */
+    /* For a poll owner that sleeps too long; after the fence of idle.c:look_again. */
+    (void)gort__poller_wanted();
     int64_t deadline = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
     if (!gort__m_sleep_until(m, deadline)) {
         if (leave_idle(m))
@@ -381,10 +384,11 @@ void gort__m_main(void *arg)
     if (gort__load(&m->attention, ACQUIRE) &
         GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_REAPER_OPEN;
-        /* The supervisor joins it: until then self tells destructors of thread-local data that call us that the run is over. */
+        /* The supervisor joins it: until then self tells destructors of thread-local data that call us that
+         * the run is over. */
         if (!gort__cas(&m->reaper, &open, GORT_REAPER_SUPERVISOR, ACQ_REL) && /* pairs with run.c:let_go */
-            gort__load(&m->reaper, ACQUIRE) ==
-                GORT_REAPER_THREAD) { /* pairs with run.c:let_go: the memory of the zombie */
+            /* Pairs with run.c:let_go: the memory of the zombie. */
+            gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_THREAD) {
             gort__m_set_self(NULL);
             gort__sub(&gort__zombie_count, 1, RELAXED);
             gort__zombie_free(&m->zombie);

@@ -2,8 +2,8 @@
 /*
  * netpoll.c - what the poller finds becomes runnable.
  *
- * Why: the room of the poller knows fds and who waits for them, not goroutines. It asks here whether it may end a
- * wait (claim), and hands out those it has claimed; here they are made runnable.
+ * Why: the room of the poller knows fds and who waits for them, not goroutines. It asks here whether it may
+ * end a wait (claim), and hands out those it has claimed; here they are made runnable.
  * No deadlock is seen while somebody holds goroutines that are in no queue: an M with a P is not idle, and
  * one without counts in sched.without_p for the while.
  * Threads: any.

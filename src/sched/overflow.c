@@ -2,11 +2,12 @@
 /*
  * overflow.c - a goroutine, a thread of ours or a signal handler has run over the end of its stack: says so.
  *
- * Why so much care: a stack overflow looks like any other crash, at a place that is innocent. The report names who,
- * how large the stack was, where it stood and who called whom, and what to change.
- * What counts as ours: memory above the stack pointer is in use and so has to be there. If the address that faulted
- * lies at or above it (or a little below, for what a call is about to push), the stack pointer itself has left its stack.
- * A wild pointer into a guard does not look like that, and is passed on as any other fault.
+ * Why so much care: a stack overflow looks like any other crash, at a place that is innocent. The report
+ * names who, how large the stack was, where it stood and who called whom, and what to change.
+ * What counts as ours: memory above the stack pointer is in use and so has to be there. If the address that
+ * faulted lies at or above it (or a little below, for what a call is about to push), the stack pointer itself
+ * has left its stack. A wild pointer into a guard does not look like that, and is passed on as any other
+ * fault.
  *
  *     guard of the goroutine's slot     it used up its stack
  *     elsewhere among our slots         one frame was larger than the guard and went past it
@@ -14,11 +15,11 @@
  *     near the end of the thread's own stack, on which the function of gort_block or the scheduler runs
  *                                       that one is used up
  *
- * A goroutine may also stand on a stack that is not ours (a coroutine of the program), above or below its own. Faults
- * there, the guard of that stack included, are passed on.
+ * A goroutine may also stand on a stack that is not ours (a coroutine of the program), above or below its
+ * own. Faults there, the guard of that stack included, are passed on.
  *
- * A frame that is larger than the guard, in code compiled without -fstack-clash-protection, may land in the next
- * slot without touching a guard; nothing can be seen of that (docs/GUIDE.md, "Stacks").
+ * A frame that is larger than the guard, in code compiled without -fstack-clash-protection, may land in the
+ * next slot without touching a guard; nothing can be seen of that (docs/GUIDE.md, "Stacks").
  * Threads: the handler on any thread of ours; the first one reports, the others wait for the end.
  */
 #include "base/fatal.h"
@@ -153,8 +154,9 @@ static void report_thread(struct gort__m *m, const struct gort__os_fault *f, con
 }
 
 /*
- * Whether the stack pointer has left g's stack downwards. Then it lies in a slot of ours; or below all of them, if the slot is the
- * lowest one. Anywhere else it is on a stack of the program's, and the address comes from a wild pointer.
+ * Whether the stack pointer has left g's stack downwards. Then it lies in a slot of ours; or below all of
+ * them, if the slot is the lowest one. Anywhere else it is on a stack of the program's, and the address comes
+ * from a wild pointer.
  */
 static bool has_left(const struct gort__g *g, const struct gort__os_fault *f)
 {

@@ -5,8 +5,8 @@
  * Why: the number changes only while the world is stopped, so nobody inside the runtime holds a P
  * then. A thread that is in user code keeps running: if its P goes away it is told through its
  * attention word and waits for another P at its next call.
- * Records are never freed during a run: thieves may look at a P that has just been retired, and its timers stay where
- * they are (timer.c).
+ * Records are never freed during a run: thieves may look at a P that has just been retired, and its timers
+ * stay where they are (timer.c).
  * Invariants: (1) sched.ps[0 .. procs) are in use; (2) a P is in idle_ps exactly if p->m is NULL
  * (but for a moment while the world is stopped); (3) an idle P's queue is empty.
  * Threads: `_locked` with sched.lock held; resize by whoever has the world stopped.

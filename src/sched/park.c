@@ -2,13 +2,13 @@
 /*
  * park.c - the one way to wait and the one way to wake.
  *
- * Why: every primitive sleeps through gort__park and is woken through gort__ready, so the rules
- * for lost wake-ups stand in one place: the waiter is findable only after its commit function ran
- * (or under a lock that the commit function releases), and then it is off its stack; or, with one P, nobody but its own M
- * can resume it (verbs.h: gort__park_early).
+ * Why: every primitive sleeps through gort__park and is woken through gort__ready, so the rules for lost
+ * wake-ups stand in one place: the waiter is findable only after its commit function ran (or under a lock
+ * that the commit function releases), and then it is off its stack; or, with one P, nobody but its own M can
+ * resume it (verbs.h: gort__park_early).
  * A plain thread takes part through its stand-in G: it sleeps on its M's note instead of switching.
- * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it. tests/model/chan.c explores
- * parking and readying at the same time.
+ * Invariants: (1) one gort__ready a park; (2) commit false means that nobody will call it. tests/model/chan.c
+ * explores parking and readying at the same time.
  * Threads: park by the waiter; ready by anybody inside.
  */
 #include "base/fatal.h"
@@ -99,7 +99,8 @@ void gort__ready_list(struct gort__m *m, struct gort__glist list)
     gort__idle_wake();
 }
 
-/* In the order in which they came: behind those in sched.woken, if there are some. A ring that overflows would give its oldest away. */
+/* In the order in which they came: behind those in sched.woken, if there are some. A ring that overflows
+ * would give its oldest away. */
 void gort__ready_events_no_wake(struct gort__m *m, struct gort__glist list)
 {
     struct gort__p *p = m ? m->p : NULL;

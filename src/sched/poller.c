@@ -2,8 +2,8 @@
 /*
  * poller.c - one idle M sleeps in the poller until the first timer of all Ps: it owns the poller.
  *
- * Why: fds and timers need somebody who waits for them, but one thread can wait for all; the others sleep on their
- * notes, where waking them is cheapest. Nobody owns the poller while there is nothing to wait for.
+ * Why: fds and timers need somebody who waits for them, but one thread can wait for all; the others sleep on
+ * their notes, where waking them is cheapest. Nobody owns the poller while there is nothing to wait for.
  *
  * A timer must not be set while the poll owner sleeps past it. The rule has two sides:
  *
@@ -13,32 +13,34 @@
  *                spins -> wake one                        -> an earlier one: again
  *              later than when -> kick                    sleep in the poller
  *
- * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees the timer.
- * If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep makes
- * the sleep return at once. With poll_until 0 nobody owns the poller, and the setter is a publisher as in idle.c:
- * whoever goes idle later looks at the heaps after its own fence (gort__poller_wanted in gort__m_stop), and owns the poller
- * then. Two shortcuts: a setter on g0 with a P is about to search and, if it finds nothing, to own the poller itself; and a
- * setter with a P does not kick while no P is idle, since nobody could run what the timer wakes: then
- * whoever releases a P looks whether the sleeper sleeps too long (gort__poller_wanted again, same fences with idle_count).
+ * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees
+ * the timer. If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep
+ * makes the sleep return at once. With poll_until 0 nobody owns the poller, and the setter is a publisher as
+ * in idle.c: whoever goes idle later looks at the heaps after its own fence (gort__poller_wanted in
+ * gort__m_stop), and owns the poller then. Two shortcuts: a setter on g0 with a P is about to search and, if
+ * it finds nothing, to own the poller itself; and a setter with a P does not kick while no P is idle, since
+ * nobody could run what the timer wakes: then whoever releases a P looks whether the sleeper sleeps too long
+ * (gort__poller_wanted again, same fences with idle_count).
  *
- * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an idle P
- * itself when something is due; without an idle P it fires what is due all the same, for the global queue.
- * It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait for: if it does not
- * come back at once, it wakes an M for the poller, if there is an idle P.
+ * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an
+ * idle P itself when something is due; without an idle P it fires what is due all the same, for the global
+ * queue. It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait
+ * for: if it does not come back at once, it wakes an M for the poller, if there is an idle P.
  *
- * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them costs
- * more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked: they come up to that much late, never
- * early, and a timer that is not while timers are coalesced is not delayed at all. It says COALESCED then instead of a time: whoever goes idle
- * meanwhile sees that timers are due before it wakes, and would kick it each time. No timer can be lost by that, since it
- * sleeps no longer than COALESCE_EVERY whatever is set. Nor does it wake another one for the poller: it will be back soon, and if it is not,
- * sysmon fires what is due.
+ * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them
+ * costs more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked: they come
+ * up to that much late, never early, and a timer that is not while timers are coalesced is not delayed at
+ * all. It says COALESCED then instead of a time: whoever goes idle meanwhile sees that timers are due before
+ * it wakes, and would kick it each time. No timer can be lost by that, since it sleeps no longer than
+ * COALESCE_EVERY whatever is set. Nor does it wake another one for the poller: it will be back soon, and if
+ * it is not, sysmon fires what is due.
  *
- * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a call:
- * then sysmon does.
+ * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
+ * call: then sysmon does.
  *
  * tests/model/poller.c explores both rules and the change of the poll owner.
- * Invariants: (1) sched.poll_owner is the poll owner, from before it sleeps until it has left the poller; (2) one at a
- * time; (3) it is in idle_ms unless it was handed a P.
+ * Invariants: (1) sched.poll_owner is the poll owner, from before it sleeps until it has left the poller; (2)
+ * one at a time; (3) it is in idle_ms unless it was handed a P.
  * Threads: any, inside.
  */
 #include "base/fatal.h"
@@ -111,13 +113,15 @@ bool gort__poller_take_locked(struct gort__m *m)
     return true;
 }
 
-/* while timers are coalesced it wakes at these times, for what is due by then. They follow each other evenly: the kernel is told ahead. */
+/* while timers are coalesced it wakes at these times, for what is due by then. They follow each other evenly:
+ * the kernel is told ahead. */
 static int64_t next_beat(void)
 {
     return (gort__os_now() / COALESCE_EVERY + 1) * COALESCE_EVERY;
 }
 
-/* Tells until when it is going to sleep: the first timer of all; while timers are coalesced, if that is before `earliest`, the next beat if it is due by then. */
+/* Tells until when it is going to sleep: the first timer of all; while timers are coalesced, if that is
+ * before `earliest`, the next beat if it is due by then. */
 static int64_t announce(int64_t earliest)
 {
     for (;;) {
@@ -160,8 +164,8 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
     return work;
 }
 
-/* No longer owns the poller; with a P if there is one for it. It does not count as spinning: it has something to do, and
- * whoever has more wakes another M in any case. */
+/* No longer owns the poller; with a P if there is one for it. It does not count as spinning: it has something
+ * to do, and whoever has more wakes another M in any case. */
 static void leave(struct gort__m *m, bool work)
 {
     struct gort__sched *s = &gort__sched;

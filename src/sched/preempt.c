@@ -2,25 +2,27 @@
 /*
  * preempt.c - interrupting code that does not call us.
  *
- * Why: a signal reaches a thread anywhere. The handler does what the next gort call would do: it looks at the M's
- * attention. If the goroutine's time is up, or it has no P, it waits right there, on the alternate stack,
- * until it is granted a P; then it returns to exactly where the code was, with every register as the
- * kernel saved it. The goroutine keeps its thread, because C code keeps addresses of thread-local
- * data in registers, and locks that know their owner.
+ * Why: a signal reaches a thread anywhere. The handler does what the next gort call would do: it looks at the
+ * M's attention. If the goroutine's time is up, or it has no P, it waits right there, on the alternate stack,
+ * until it is granted a P; then it returns to exactly where the code was, with every register as the kernel
+ * saved it. The goroutine keeps its thread, because C code keeps addresses of thread-local data in registers,
+ * and locks that know their owner.
  *
  * How the signal is sent: by a timer on the thread's own CPU clock, which goes off only while the thread
  * computes, so no system call is ever cut short. Sent directly, which does cut some short, it is for threads
  * that have only computed for a while (sysmon.c), for a stop of the world, and at the end of a run.
  *
  * Inside the runtime the handler does nothing: attention stays set, and the exit looks at it. In libc, the
- * loader or an allocator it comes again a few times before it insists: there the code may hold locks.
- * At the end of a run threads that compute are frozen: the handler never returns; there it always insists on a
- * place outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). But first they may come to their next
- * call, which ends them: a signal from before the end must not freeze one that is about to call us, and leave its thread for
- * good. So they have a little of their own CPU time for that, however long it takes them to get it. One that slept in a blocking call is ended when it comes back.
+ * loader or an allocator it comes again a few times before it insists: there the code may hold locks. At the
+ * end of a run threads that compute are frozen: the handler never returns; there it always insists on a place
+ * outside of libc, or in memset and its like, which hold no lock (os/linux/text.c). But first they may come
+ * to their next call, which ends them: a signal from before the end must not freeze one that is about to call
+ * us, and leave its thread for good. So they have a little of their own CPU time for that, however long it
+ * takes them to get it. One that slept in a blocking call is ended when it comes back.
  * Invariants: (1) the handler takes no lock but the runtime's own, which nobody holds in user code, and calls
- * nothing that allocates; (2) in_handler is set while the thread is in the handler because of us, on the alternate
- * stack or, under valgrind, on the one that the signal met; (3) no other handler runs meanwhile, so none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
+ * nothing that allocates; (2) in_handler is set while the thread is in the handler because of us, on the
+ * alternate stack or, under valgrind, on the one that the signal met; (3) no other handler runs meanwhile, so
+ * none leaves ours half-way by siglongjmp (os/linux/signal.c masks them).
  * Threads: the handler by each M for itself.
  */
 #include "base/fatal.h"
@@ -43,8 +45,8 @@ __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
         gort__os_futex_wait(&m->frozen, 1, INT64_MAX);
 }
 
-/* The run has ended, and the thread computes. Back from a blocking call it ends; unless it runs on its own stack
- * (gort_block), which comes to its end by itself. */
+/* The run has ended, and the thread computes. Back from a blocking call it ends; unless it runs on its own
+ * stack (gort_block), which comes to its end by itself. */
 static void run_is_over(struct gort__m *m)
 {
     if (!gort__load(&m->slept_at_end, RELAXED))
@@ -60,8 +62,8 @@ static void run_is_over(struct gort__m *m)
 
 #define FREEZE_GRACE INT64_C(2000000) /* ns of CPU time, in which it may still call us */
 
-/* The thread's clock tells, not the signal: that may be from before the end, and a thread that got no CPU since then has not
- * had its time. */
+/* The thread's clock tells, not the signal: that may be from before the end, and a thread that got no CPU
+ * since then has not had its time. */
 static bool grace_is_over(struct gort__m *m)
 {
     int64_t from = gort__load(&m->cpu_at_end, RELAXED),
@@ -69,12 +71,13 @@ static bool grace_is_over(struct gort__m *m)
     return from && (cpu < 0 || cpu - from >= FREEZE_GRACE);
 }
 
-/* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main returned
- * have time left. Not armed when it has: gort__preempt_freeze sees to a signal when the time is over. */
+/* The handler finds that the run is over. One that waits for a P does not go on: only those who ran when main
+ * returned have time left. Not armed when it has: gort__preempt_freeze sees to a signal when the time is
+ * over. */
 static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc, const struct gort__os_signal *s)
 {
-    bool waits = (bits & GORT_ATT_NO_P) &&
-                 !gort__load(&m->masked, RELAXED); /* masked: it ran on without a P */
+    /* Masked: it ran on without a P. */
+    bool waits = (bits & GORT_ATT_NO_P) && !gort__load(&m->masked, RELAXED);
     if (!waits && !gort__load(&m->slept_at_end, RELAXED) && !grace_is_over(m))
         return;
     if (!libc && (!off || m->deferrals++ >= DEFERRALS_OFF_MAX) && !gort__os_text_loading(s))
@@ -113,8 +116,8 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
             return;
     }
     m->deferrals = 0;
-    m->met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context
-                                                                 : (void *)s->sp; /* which holds registers */
+    /* Which holds registers. */
+    m->met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context : (void *)s->sp;
     gort__store(&m->in_handler, true, RELAXED);
     gort__store(&m->in_libc, in_libc, RELAXED);
     do {
@@ -139,10 +142,11 @@ static void on_signal(const struct gort__os_signal *s)
 {
     struct gort__m *m = gort__m_home();
     bool shadow = m != gort__m_self();
-    /* Nobody else knows that address. It need not be this thread's own: TSan keeps a signal back until the goroutine that it met
-     * comes to a call of libc's, which may be on another thread. */
+    /* Nobody else knows that address. It need not be this thread's own: TSan keeps a signal back until the
+     * goroutine that it met comes to a call of libc's, which may be on another thread. */
     bool ours = (s->timer || s->thread) && s->value == &signo;
-    /* When too many signals are queued, one without a sender is taken for ours for a while after we sent one. */
+    /* When too many signals are queued, one without a sender is taken for ours for a while after we sent
+     * one. */
     int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;
     ours |= sent && gort__os_now() - sent < BLANK_FOR;
     char *here = __builtin_frame_address(0);
@@ -220,8 +224,8 @@ void gort__preempt_thread(struct gort__m *m)
 
 void gort__preempt_thread_end(struct gort__m *m)
 {
-    gort__os_signal_block(gort__load(
-        &signo, RELAXED)); /* what is still on its way to the thread must not meet it without its M */
+    /* What is still on its way to the thread must not meet it without its M. */
+    gort__os_signal_block(gort__load(&signo, RELAXED));
     int timer = gort__xchg(&m->timer, -1, RELAXED);
     if (timer >= 0)
         gort__os_cpu_timer_drop(timer);
@@ -230,8 +234,8 @@ void gort__preempt_thread_end(struct gort__m *m)
 /* --- the end of a run ------------------------------------------------------------------------- */
 
 #define FREEZE_TIMEOUT INT64_C(1000000000) /* ns */
-#define SIGNAL_TIMEOUT                                                                                       \
-    (GORT_TSAN ? INT64_C(50000000) : FREEZE_TIMEOUT) /* for the signal: TSan keeps it back */
+/* For the signal: TSan keeps it back. */
+#define SIGNAL_TIMEOUT (GORT_TSAN ? INT64_C(50000000) : FREEZE_TIMEOUT)
 
 /* From now on the time counts in which m may still call us. */
 static void begin_grace(struct gort__m *m)
@@ -242,7 +246,8 @@ static void begin_grace(struct gort__m *m)
     gort__store(&m->cpu_at_end, cpu > 0 ? cpu : 1, RELAXED);
 }
 
-/* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it wakes. */
+/* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it
+ * wakes. */
 static bool settled(struct gort__m *m)
 {
     if (!gort__load(&m->has_thread, RELAXED) || gort__load(&m->zombie_called, RELAXED) ||
@@ -264,8 +269,8 @@ static bool settled(struct gort__m *m)
     }
     if (left && gort__load(&m->on_g0, RELAXED)) /* run_is_over lets it go on */
         return true;
-    /* Most call us, or block, in a moment, and end in a clean way. Also those that slept at the first look: perhaps for a lock
-     * of stdio, which asks for none when the program exits. */
+    /* Most call us, or block, in a moment, and end in a clean way. Also those that slept at the first look:
+     * perhaps for a lock of stdio, which asks for none when the program exits. */
     begin_grace(m);
     if (grace_is_over(m))
         send_to(m, tid);
@@ -287,7 +292,8 @@ void gort__preempt_freeze(struct gort__m *list)
         if (!all)
             gort__os_nap(100000);
     }
-    /* Those that got no CPU all the time, or waited in the handler: their own clock tells when their time is over. */
+    /* Those that got no CPU all the time, or waited in the handler: their own clock tells when their time is
+     * over. */
     for (struct gort__m *m = list; m && !gort__sched.conf.preempt_off; m = m->all_next)
         if (!settled(m)) {
             begin_grace(m);
@@ -314,7 +320,8 @@ void gort_preempt_on(void)
     if (--m->g->preempt_off)
         return;
     gort__compiler_fence(); /* the handler on this thread looks at it */
-    /* The signal came meanwhile and went: without this a loop over such pairs would hardly ever be met outside of one. */
+    /* The signal came meanwhile and went: without this a loop over such pairs would hardly ever be met
+     * outside of one. */
     if (GORT_UNLIKELY(gort__load(&m->attention, RELAXED) & (GORT_ATT_PREEMPT | GORT_ATT_NO_P))) {
         m = gort__enter();
         if (m)

@@ -12,9 +12,9 @@
  *              | link                       | link             | link
  *              G ... G                      G ... G            G ... G <- queue_end
  *
- * Fairness: every 61st pick takes the very first goroutine (schedule.c), and a segment that has been first is passed over
- * some times at most: its P's thread may have no CPU for long, and one in 61 would leave the last of it waiting for
- * 100 ms beside a P that is never out of work.
+ * Fairness: every 61st pick takes the very first goroutine (schedule.c), and a segment that has been first is
+ * passed over some times at most: its P's thread may have no CPU for long, and one in 61 would leave the last
+ * of it waiting for 100 ms beside a P that is never out of work.
  * Invariants: (1) sched.queued is the number of Gs in all segments; (2) everything in it is runnable;
  * (3) no segment is empty or holds more than half a ring and one; (4) queue_end is the last G of the last
  * segment, or NULL: that is not known, and the next one to come starts a segment.
@@ -23,10 +23,10 @@
 #include "base/fatal.h"
 #include "sched/sched.h"
 
-#define SEGMENT_MAX                                                                                          \
-    (GORT_RUNQ_SIZE / 2 + 1) /* what one overflow of a ring makes, and what a taker has room for */
-#define LOOK_FOR_OWN 8       /* segments looked at for one of our own, */
-#define PASS_MOST    4       /* and so often the first is passed over for it */
+/* What one overflow of a ring makes, and what a taker has room for. */
+#define SEGMENT_MAX  (GORT_RUNQ_SIZE / 2 + 1)
+#define LOOK_FOR_OWN 8 /* segments looked at for one of our own, */
+#define PASS_MOST    4 /* and so often the first is passed over for it */
 
 static void set_count(uint32_t n)
 {

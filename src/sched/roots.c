@@ -2,7 +2,8 @@
 /*
  * roots.c - where a stopped world keeps its pointers.
  *
- * Why: a collector must see every word that a goroutine may use when it goes on. With the world stopped (world.c) those are
+ * Why: a collector must see every word that a goroutine may use when it goes on. With the world stopped
+ * (world.c) those are
  *     a goroutine that runs on no thread    its stack from ctx.sp upwards; the switch has put all registers there,
  *                                           but for the frame pointer, which is in its record
  *     one whose thread waits in the         its stack from where the signal met it, with the red zone; the signal frame on the
@@ -12,12 +13,13 @@
  *     the function of gort_block            the thread's own stack, in either of these two ways
  *     the caller, if it is a goroutine      its stack from here upwards
  *     one that has not run yet              its record
- * Where a goroutine stands on a stack that is not ours (a coroutine of the program), nobody knows where it left its own one,
- * so all of that is reported. Of the other stack the registers are all that we know (the signal frame, if a signal stopped
- * it): its bounds are the program's secret, and it is the program that reports it, as it does with those of coroutines
- * on which nobody stands.
- * and what it has left in our hands: copied arguments, keys, exit handlers, the buffers of channels, timers. These
- * are walked as they are, with what is free among them; a stale pointer there keeps something alive a little longer.
+ * Where a goroutine stands on a stack that is not ours (a coroutine of the program), nobody knows where it
+ * left its own one, so all of that is reported. Of the other stack the registers are all that we know (the
+ * signal frame, if a signal stopped it): its bounds are the program's secret, and it is the program that
+ * reports it, as it does with those of coroutines on which nobody stands.
+ * and what it has left in our hands: copied arguments, keys, exit handlers, the buffers of channels, timers.
+ * These are walked as they are, with what is free among them; a stale pointer there keeps something alive a
+ * little longer.
  * Threads: who has stopped the world.
  */
 #include <errno.h>
@@ -39,7 +41,8 @@ static void visit_stack(const struct visit *v, const struct gort__stack *s, uint
     v->fn(gort__stack_holds(s, (void *)sp) ? (void *)sp : gort__stack_lo(s), gort__stack_hi(s), v->arg);
 }
 
-/* The code that runs on m's thread: a goroutine's, or the function of gort_block on the thread's own stack. */
+/* The code that runs on m's thread: a goroutine's, or the function of gort_block on the thread's own
+ * stack. */
 static void visit_running(const struct visit *v, const struct gort__m *m, uintptr_t sp)
 {
     const struct gort__g *g = gort__load(&m->g, RELAXED);

@@ -6,12 +6,12 @@
  * runs can follow one another and leave nothing behind. The calling thread becomes the supervisor; the
  * main goroutine is started like any other, with a larger stack.
  *
- * The end. The main goroutine stops the world when it returns: nobody starts or resumes from then
- * on. The supervisor then tells every M that the run is over. Those inside the runtime end their
- * threads and are joined, or left alone when their destructors take long. One that is in user code (computing, or in a blocking call) is left
- * behind: its thread, its stack and its record stay, it is detached, and its next call into gort
- * ends it; it touches nothing but what was left to it. Everything else is unmapped. tests/model/end.c explores who
- * touches what, and when.
+ * The end. The main goroutine stops the world when it returns: nobody starts or resumes from then on. The
+ * supervisor then tells every M that the run is over. Those inside the runtime end their threads and are
+ * joined, or left alone when their destructors take long. One that is in user code (computing, or in a
+ * blocking call) is left behind: its thread, its stack and its record stay, it is detached, and its next call
+ * into gort ends it; it touches nothing but what was left to it. Everything else is unmapped.
+ * tests/model/end.c explores who touches what, and when.
  * Invariants: (1) phase tells plain threads whether there is a run; (2) after teardown no memory of
  * the run is reachable but that of those left behind.
  * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody.
@@ -29,8 +29,8 @@
 struct gort__sched gort__sched;
 void (*gort__run_at_end)(void);
 
-static struct gort__m
-    *supervisor_m; /* stands for the supervisor, so that what it calls finds an M; owned by it */
+/* Stands for the supervisor, so that what it calls finds an M; owned by it. */
+static struct gort__m *supervisor_m;
 
 static int asked_procs; /* gort_maxprocs before a run; atomic, 0: nobody asked */
 
@@ -51,8 +51,9 @@ static void on_quit(int signo)
 }
 
 /*
- * No atomic access comes before forked is set, and TSan looks at none: at the next one that it sees it calls the handler of a signal
- * that it has kept back since before the fork, and the handler would wait for ever for a P of the parent's. There are no other threads here.
+ * No atomic access comes before forked is set, and TSan looks at none: at the next one that it sees it calls
+ * the handler of a signal that it has kept back since before the fork, and the handler would wait for ever
+ * for a P of the parent's. There are no other threads here.
  */
 static GORT_NO_TSAN void in_forked_child(void)
 {
@@ -76,8 +77,8 @@ void gort__run_done_locked(int result)
 #define SUPERVISOR_NAP 20000 /* ns: creating a thread takes longer */
 
 /*
- * Waits until the supervisor creates and joins no threads any more. For that it may need a lock of malloc that a stopped
- * goroutine holds, so it must be over before everybody is stopped for good.
+ * Waits until the supervisor creates and joins no threads any more. For that it may need a lock of malloc
+ * that a stopped goroutine holds, so it must be over before everybody is stopped for good.
  */
 static struct gort__m *let_supervisor_finish(struct gort__m *m)
 {
@@ -194,8 +195,8 @@ static int start(void)
 /* The Ms that are in user code, while the supervisor frees what is around them. */
 static struct gort__m *zombies;
 int gort__zombie_count; /* threads that ended runs have left behind; atomic */
-static bool
-    left_running; /* one of them, in this run or an earlier one, may still come back from a blocking call */
+/* One of them, in this run or an earlier one, may still come back from a blocking call. */
+static bool left_running;
 
 static bool keep_stack(const char *base, size_t size)
 {
@@ -211,8 +212,8 @@ static bool keep_chunk(struct gort__chunk *c)
 {
     for (struct gort__m *m = zombies; m; m = m->link)
         for (int i = 0; i < 3; i++) {
-            const char *used = (const char *)
-                                   m->zombie.chunk[i]; /* an address in the chunk, until it is found here */
+            /* An address in the chunk, until it is found here. */
+            const char *used = (const char *)m->zombie.chunk[i];
             if (used >= c->first && used < c->limit) {
                 m->zombie.chunk[i] = c;
                 c->refs++;
@@ -293,8 +294,9 @@ static struct gort__m *reap(struct gort__m *list, bool zombies_too)
 }
 
 /*
- * Waits until the threads that end are gone. Destructors of their thread-local data may take long, or wait for a goroutine that
- * is gone: after a second they are left alone, and their records stay until the end of a later run that finds them gone.
+ * Waits until the threads that end are gone. Destructors of their thread-local data may take long, or wait
+ * for a goroutine that is gone: after a second they are left alone, and their records stay until the end of a
+ * later run that finds them gone.
  */
 static void reap_leaving(void)
 {
@@ -312,12 +314,14 @@ static void reap_leaving(void)
     }
 }
 
-/* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of zombies. From now
- * on such a thread touches its record, its goroutine and its stack only; its record stays until let_go. */
+/* Ends the M's thread; or, when it is in user code, notes what it uses and puts it on the list of zombies.
+ * From now on such a thread touches its record, its goroutine and its stack only; its record stays until
+ * let_go. */
 static void make_zombie(struct gort__m *m)
 {
-    /* Before inside: both are stored while inside, and from now on who comes back from a blocking call stays there. Pair
-     * with switch_to and block.c; in this order, because a call that surfaces sets block_g before g. */
+    /* Before inside: both are stored while inside, and from now on who comes back from a blocking call stays
+     * there. Pair with switch_to and block.c; in this order, because a call that surfaces sets block_g before
+     * g. */
     struct gort__g *g = gort__load(&m->g, ACQUIRE), *block_g = gort__load(&m->block_g, ACQUIRE);
     /* One look is not enough: a blocking call has moments inside from which it goes back to its call. */
     while (m->has_thread && gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_OPEN && /* pairs with m.c */
@@ -359,7 +363,8 @@ static void let_go(struct gort__m *m)
     leave(m);
 }
 
-/* Somebody writes a dump right now; one that is stuck in its write does not hold up the end of the run for long. */
+/* Somebody writes a dump right now; one that is stuck in its write does not hold up the end of the run for
+ * long. */
 static void wait_for_dumpers(void)
 {
     int64_t deadline = gort__os_now() + INT64_C(1000000000);
@@ -434,7 +439,8 @@ static void send_away_plain(void)
     }
 }
 
-/* TSan keeps a record of every goroutine that has run; those who are gone without an end must be told to it. */
+/* TSan keeps a record of every goroutine that has run; those who are gone without an end must be told to
+ * it. */
 static void forget_fibers(void)
 {
     for (struct gort__chunk *c = gort__sched.gs.chunks; c; c = c->next)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* runq.h - the queue of runnable goroutines that each P owns: its layout and the owner's half, which is inline
- * because every switch goes through it. runq.c tells the whole story. */
+/* runq.h - the queue of runnable goroutines that each P owns: its layout and the owner's half, which is
+ * inline because every switch goes through it. runq.c tells the whole story. */
 #ifndef GORT_SRC_SCHED_RUNQ_H
 #define GORT_SRC_SCHED_RUNQ_H
 
@@ -103,10 +103,10 @@ static inline struct gort__g *gort__runq_get_alone(struct gort__runq *q)
 }
 
 /*
- * Owner, who has just taken one from the ring: asks for the memory of those that come later. In a long queue nobody has
- * looked at them for long, and memory answers after the time of some starts. The one RECORD further by its record; the one
- * STACK further, whose record has come by now, by what it touches first: its stack, or its argument. The latter only alone:
- * a thief may have it by now, and its record may be gone.
+ * Owner, who has just taken one from the ring: asks for the memory of those that come later. In a long queue
+ * nobody has looked at them for long, and memory answers after the time of some starts. The one RECORD
+ * further by its record; the one STACK further, whose record has come by now, by what it touches first: its
+ * stack, or its argument. The latter only alone: a thief may have it by now, and its record may be gone.
  */
 enum { GORT_RUNQ_RECORD = 4, GORT_RUNQ_STACK = 1 };
 static inline void gort__runq_look_ahead(const struct gort__runq *q, bool alone)

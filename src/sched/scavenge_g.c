@@ -2,22 +2,25 @@
 /*
  * scavenge_g.c - records of goroutines that nobody needs any more give their memory back.
  *
- * Why: a million goroutines leave 192 MB of records behind when they end. They lie in the shared list of free batches,
- * linked through themselves, in any order; their chunks can be given back only whole. So, when for two whole ticks there were
- * never fewer than some batches too many (a load that comes in waves needs them again), and about as many (while many end
- * hardly any chunk is free as a whole, and each pass goes through all records), the scavenger takes the list into its hands,
- * with what idle Ps keep, and
+ * Why: a million goroutines leave 192 MB of records behind when they end. They lie in the shared list of free
+ * batches, linked through themselves, in any order; their chunks can be given back only whole. So, when for
+ * two whole ticks there were never fewer than some batches too many (a load that comes in waves needs them
+ * again), and about as many (while many end hardly any chunk is free as a whole, and each pass goes through
+ * all records), the scavenger takes the list into its hands, with what idle Ps keep, and
  *     MARK    marks each record in it;
  *     CHOOSE  looks for chunks all of whose records are marked, and marks those as gone;
  *     SIFT    puts all records that are not gone into batches again, and the batches back;
  *     EMPTY   gives the memory of the chosen chunks back: zeroes are idle records that were never used (slab.c).
- * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in slices, by the
- * supervisor; starting and ending goroutines pay nothing. Where those that live on are spread over all chunks there is nothing to gain:
- * after a pass that gave back less than an eighth, the next one is a second later, then two, up to 13, unless there are
- * clearly more free ones by then, or an eighth fewer that live.
+ * Meanwhile whoever needs records carves new ones. Each step costs some nanoseconds a record and is done in
+ * slices, by the supervisor; starting and ending goroutines pay nothing. Where those that live on are spread
+ * over all chunks there is nothing to gain: after a pass that gave back less than an eighth, the next one is
+ * a second later, then two, up to 13, unless there are clearly more free ones by then, or an eighth fewer
+ * that live.
  * A mark is a value of wait_word, which means nothing in an idle record but that nobody can claim it.
- * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but in chunks that EMPTY zeroes.
- * Threads: the supervisor; in parallel with everything. A stale pointer to a record may be followed at any time and finds an idle one.
+ * Invariants: (1) a marked record is IDLE and in the scavenger's hands only; (2) no mark outlives SIFT, but
+ * in chunks that EMPTY zeroes.
+ * Threads: the supervisor; in parallel with everything. A stale pointer to a record may be followed at any
+ * time and finds an idle one.
  */
 #include <string.h>
 

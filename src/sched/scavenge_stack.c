@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scavenge_stack.c - stacks give their memory back: those of goroutines that went deep once and are parked, and free ones.
+ * scavenge_stack.c - stacks give their memory back: those of goroutines that went deep once and are parked,
+ * and free ones.
  *
- * Why: a goroutine that once called something deep keeps those pages as long as it lives, and most live long and are
- * parked. Below the stack pointer of a parked goroutine there is nothing of value, so the pages can go.
+ * Why: a goroutine that once called something deep keeps those pages as long as it lives, and most live long
+ * and are parked. Below the stack pointer of a parked goroutine there is nothing of value, so the pages can
+ * go.
  * How it finds them: nobody notices how deep a goroutine goes but the kernel, so the page tables are read
- * (mem/scavenge.c), some 150 ns a stack. Not at each tick: only when the process has grown since the last time, or some
- * were seen that could not be trimmed then; and never for more than a fiftieth of the time. A stack must be seen deep and
- * parked twice before it is trimmed, and up to eight times when it grew again after that: who goes deep again and
- * again keeps its pages most of the time.
+ * (mem/scavenge.c), some 150 ns a stack. Not at each tick: only when the process has grown since the last
+ * time, or some were seen that could not be trimmed then; and never for more than a fiftieth of the time. A
+ * stack must be seen deep and parked twice before it is trimmed, and up to eight times when it grew again
+ * after that: who goes deep again and again keeps its pages most of the time.
  *
  * The race: the goroutine may be readied, and run, while its pages are discarded. So
  *     1. the world is stopped; each candidate that is WAITING, is marked GORT_G_SHRINKING, and its stack pointer noted;
  *     2. the world goes on, the pages below the noted stack pointers are discarded, the marks are taken off.
- * Proof. Whoever parks does not look at attention between becoming WAITING and leaving its stack (park.c, schedule.c),
- * so with the world stopped a WAITING goroutine is off its stack and ctx.sp is its stack pointer. Only an M with a P
- * resumes goroutines, and all of those are stopped: they see the mark when they go on (world_start's lock). A marked one may
- * be readied (by a timer, by a plain thread): it is queued, and whoever picks it tests GORT_G_SPECIAL before
- * anything else and puts it back. So from 1. to the end of 2. nobody runs on the stack. The flags of a goroutine are written by
- * its owner; a WAITING or queued goroutine has none that would, so the scavenger may. Bound goroutines are resumed another
- * way (m.c) and are left alone. The test costs nothing: it is the one for GORT_G_BOUND with two more bits.
- * A goroutine may be parked on a stack that is not ours (makecontext, a library's coroutines). Then ctx.sp says nothing about
- * its own stack: nobody knows how much of that is in use, and it is left as it is.
+ * Proof. Whoever parks does not look at attention between becoming WAITING and leaving its stack (park.c,
+ * schedule.c), so with the world stopped a WAITING goroutine is off its stack and ctx.sp is its stack
+ * pointer. Only an M with a P resumes goroutines, and all of those are stopped: they see the mark when they
+ * go on (world_start's lock). A marked one may be readied (by a timer, by a plain thread): it is queued, and
+ * whoever picks it tests GORT_G_SPECIAL before anything else and puts it back. So from 1. to the end of 2.
+ * nobody runs on the stack. The flags of a goroutine are written by its owner; a WAITING or queued goroutine
+ * has none that would, so the scavenger may. Bound goroutines are resumed another way (m.c) and are left
+ * alone. The test costs nothing: it is the one for GORT_G_BOUND with two more bits. A goroutine may be parked
+ * on a stack that is not ours (makecontext, a library's coroutines). Then ctx.sp says nothing about its own
+ * stack: nobody knows how much of that is in use, and it is left as it is.
  * The stop lasts as long as looking at some 100 records; discarding, which is slow, comes after it.
- * Threads: gort__scavenge_stack by the supervisor alone; stir by anybody; sysmon does while a P is at work, and the last one that goes idle.
+ * Threads: gort__scavenge_stack by the supervisor alone; stir by anybody; sysmon does while a P is at work,
+ * and the last one that goes idle.
  */
 #include <string.h>
 

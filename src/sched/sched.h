@@ -19,10 +19,11 @@
 
 struct gort__p;
 
-#define GORT_ALTSTACK                                                                                        \
-    ((size_t)64 << 10) /* a signal frame with AVX-512 state, and room for handlers; below the M */
+/* A signal frame with AVX-512 state, and room for handlers; below the M. */
+#define GORT_ALTSTACK ((size_t)64 << 10)
 
-/* Runs when a G is off its stack, or when nobody else can resume it (gort__park_early). False: it does not wait after all and is made runnable again. */
+/* Runs when a G is off its stack, or when nobody else can resume it (gort__park_early). False: it does not
+ * wait after all and is made runnable again. */
 typedef bool (*gort__commit)(struct gort__g *g, void *arg);
 
 /* Why an M should look up at its next entry or exit: bits of gort__m.attention. */
@@ -32,8 +33,8 @@ enum gort__attention {
     GORT_ATT_ENDED = 4,   /* the run is over: end the thread, touch nothing else */
     GORT_ATT_NO_RUN = 8,  /* a plain thread: the run it used is over */
     GORT_ATT_FORKED = 16, /* this is the child of a fork */
-    GORT_ATT_FENCE =
-        32, /* always set where the kernel has no membarrier: every look needs a full fence (entry.c) */
+    /* Always set where the kernel has no membarrier: every look needs a full fence (entry.c). */
+    GORT_ATT_FENCE = 32,
     GORT_ATT_PREEMPT = 64, /* its goroutine's time is up (preempt.c) */
     GORT_ATT_SHADOW = 128  /* not an M, but the stand-in for one in an announced blocking call (block.c) */
 };
@@ -85,12 +86,13 @@ struct gort__m {
     struct gort__g *prev;    /* the G that was switched away from */
     int *err;                /* the thread's errno */
     struct gort__g *bound_g; /* the G that is bound to this thread (GORT_G_BOUND), or NULL */
-    struct gort__g
-        *block_g; /* the G in an announced blocking call during which it called us (block.c), or NULL */
-    struct gort__os_eh_globals *
-        eh_globals; /* the thread's exceptions of C++, or NULL; none while no goroutine runs. Or &doubt (mask.c) */
-    /* Where the last one that stopped here will return to, and where whoever called that one will; and whether the former is
-     * where the one that goes on returns to, too: hints for whoever ends by gort__arch_ret_indirect. Owned by the thread. */
+    /* The G in an announced blocking call during which it called us (block.c), or NULL. */
+    struct gort__g *block_g;
+    /* The thread's exceptions of C++, or NULL; none while no goroutine runs. Or &doubt (mask.c). */
+    struct gort__os_eh_globals *eh_globals;
+    /* Where the last one that stopped here will return to, and where whoever called that one will; and
+     * whether the former is where the one that goes on returns to, too: hints for whoever ends by
+     * gort__arch_ret_indirect. Owned by the thread. */
     void *ras_stop, *ras_call;
     bool ras_match;
     uint32_t block_depth;   /* calls nested in it, or a plain thread's; owner */
@@ -125,8 +127,8 @@ struct gort__m {
     struct gort__cpu_stall stall_at_end; /* owned by who ends the run */
     uint32_t frozen;                     /* for good: the run is over (preempt.c); atomic, futex */
     uint8_t deferrals; /* how often the handler has let the goroutine leave libc; owned by the thread */
-    struct gort__p *
-        burst_p; /* where its goroutine went on after it was preempted (cputime.c); atomic, written by the thread */
+    /* Where its goroutine went on after it was preempted (cputime.c); atomic, written by the thread. */
+    struct gort__p *burst_p;
     uint64_t burst_switches; /* of that P, then; the same */
     int64_t burst;           /* CPU time until then without a sleep, ns; the same */
     int64_t burst_from;      /* its CPU clock then, or when it was last asked to stop; the same */
@@ -134,8 +136,8 @@ struct gort__m {
     uint64_t burst_waits;    /* how often it had gone to sleep; atomic, written by the thread */
     /* The turn of its goroutine, which woken ones interrupt (turn.c). */
     int64_t turn_asked; /* how long it had lasted when sysmon asked it to stop, ns; atomic */
-    int64_t
-        turn_used; /* how much of it is over, valid in that slice of that P; atomic, written by the thread */
+    /* How much of it is over, valid in that slice of that P; atomic, written by the thread. */
+    int64_t turn_used;
     struct gort__p *turn_p;
     uint32_t turn_slice;
     int64_t signalled; /* when our signal was last sent to it, 0: never; atomic */
@@ -148,8 +150,8 @@ struct gort__m {
     int id;
     uintptr_t thread;
     struct gort__rand rand;
-    uint64_t
-        cached_ticks; /* the processor's counter when cached_now was found out (cached_now.c); owned by the thread */
+    /* The processor's counter when cached_now was found out (cached_now.c); owned by the thread. */
+    uint64_t cached_ticks;
     int64_t cached_now;
     struct gort__os_altstack old_altstack;
     uint64_t mask;                    /* the thread's usual signal mask */
@@ -164,7 +166,8 @@ struct gort__m {
     struct gort__block_call *call; /* what g0 is to call for a goroutine (block.c); owned by the thread */
     struct gort__shadow shadow;
     struct gort__g g0; /* the thread's own stack */
-    /* Others may look at these even when the record is just given to a new thread: they are the last ones, see m.c. */
+    /* Others may look at these even when the record is just given to a new thread: they are the last ones,
+     * see m.c. */
     int tid;                /* atomic */
     int timer;              /* on the thread's CPU clock, < 0: none; atomic */
     uint32_t block;         /* enum gort__block; atomic, written by the thread, and marked by sysmon */
@@ -222,8 +225,8 @@ struct gort__p {
     bool queue_first;     /* the last fair pick did not look at woken goroutines first (schedule.c) */
     bool yielded;         /* there may be goroutines in its ring that have yielded (schedule.c) */
     bool preempted_first; /* the last one that it took from many was preempted (turn.c, find.c) */
-    uint64_t
-        woken_from; /* when woken goroutines got the P, in ticks; atomic, written by the owner (turn.c) */
+    /* When woken goroutines got the P, in ticks; atomic, written by the owner (turn.c). */
+    uint64_t woken_from;
     uint64_t woken_took;           /* how long they had it the last time; the same */
     uint64_t others_from;          /* when they left it; the same */
     uint64_t ring_at;              /* when the ring last had its turn because a slice was over; owner */
@@ -249,8 +252,8 @@ struct gort__p {
     uint32_t other;              /* whose timers a fair pick looks at besides its own (schedule.c) */
     struct gort__m *m;           /* who holds it; atomic, written under sched.lock, NULL: idle */
     struct gort__p *link;        /* in sched.idle_ps; guarded by sched.lock */
-    uint32_t
-        long_blocks; /* so many announced calls are taken for long ones before they happen (block.c); atomic */
+    /* So many announced calls are taken for long ones before they happen (block.c); atomic. */
+    uint32_t long_blocks;
     struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
     struct gort__heap timers GORT_ALIGNED_LINE;
 };
@@ -306,8 +309,8 @@ struct gort__sched {
     struct gort__glist preempted;      /* preempted Gs, whose threads wait with them for a P (handoff.c) */
     uint32_t preempted_n;              /* preempted.n; atomic, written under lock */
     uint32_t preempted_passed;         /* how often others went before the first of them; guarded by lock */
-    uint32_t
-        boost_n; /* a P was lost to a lock's sleep: so many who are held go first; atomic, written under lock */
+    /* A P was lost to a lock's sleep: so many who are held go first; atomic, written under lock. */
+    uint32_t boost_n;
     bool spare_coming; /* an M without work is being made */
     bool starved;      /* somebody waits for an M: the supervisor tries again; guarded by lock */
     bool refused;      /* the kernel refused the last thread */
@@ -319,8 +322,8 @@ struct gort__sched {
     uint32_t line_n;         /* line.n; atomic, written under lock */
     int64_t line_since;      /* since when nobody was switched to; 0: not known */
     uint64_t line_switches;
-    int64_t
-        preempted_cpu; /* CPU time that goroutines have used until they were preempted, ns; atomic (cputime.c) */
+    /* CPU time that goroutines have used until they were preempted, ns; atomic (cputime.c). */
+    int64_t preempted_cpu;
     int64_t admitted_at;     /* its value when one was last started in spite of many preempted ones; atomic */
     struct gort__p *idle_ps; /* last idle first */
     struct gort__m *idle_ms; /* last idle first */
@@ -424,16 +427,16 @@ static inline bool gort__p_alone(void)
 bool gort__entry_exposed(void);
 __attribute__((noreturn)) void gort__entry_end_thread(struct gort__m *m); /* the run is over */
 void gort__entry_thread_ends(void *m); /* a plain thread, or one of ours, comes to its end */
-void gort__entry_leave_blocking(
-    struct gort__m *m); /* back to a blocking call: nobody looks but for a stop of the world */
+/* Back to a blocking call: nobody looks but for a stop of the world. */
+void gort__entry_leave_blocking(struct gort__m *m);
 void gort__entry_attend(struct gort__m *m); /* with inside set: does what attention asks for */
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
 void gort__schedule_loop(struct gort__m *m);                  /* on g0; returns when the thread is to end */
 struct gort__g *gort__schedule_pick_local(struct gort__p *p); /* NULL: nothing is queued here */
 struct gort__g *gort__schedule_pick(struct gort__p *p);       /* the same, or gort__poll_marker */
-extern struct gort__g gort__poll_marker
-    GORT_HIDDEN; /* picked instead of a G: timers or fds are to be seen to */
+/* Picked instead of a G: timers or fds are to be seen to. */
+extern struct gort__g gort__poll_marker GORT_HIDDEN;
 /* These return the M that the caller is on afterwards. */
 struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct gort__g *from, struct gort__g *to);
 struct gort__m *gort__schedule_switch_away(struct gort__m *m,
@@ -470,8 +473,8 @@ void gort__argmem_put(void *block, size_t size);
 struct gort__extra *gort__extra_get(struct gort__g *g); /* made if there is none; NULL: no memory; inside */
 void gort__extra_put(struct gort__g *g);                /* it has one, with nothing in it but a name */
 bool gort__extra_set_name(struct gort__g *g, const char *name); /* false: no memory; inside */
-const char *gort__extra_name(
-    const struct gort__g *g); /* anybody's, byte by byte: it may change at any time */
+/* Anybody's, byte by byte: it may change at any time. */
+const char *gort__extra_name(const struct gort__g *g);
 
 /* --- queue.c: the global queue ---------------------------------------------------------------- */
 void gort__queue_put_locked(struct gort__g *g);
@@ -481,8 +484,8 @@ void gort__local_drain_locked(struct gort__p *p);    /* its goroutines go to the
 void gort__queue_put(struct gort__g *g);
 void gort__queue_put_woken_locked(struct gort__g *g);
 void gort__queue_put_woken(struct gort__glist list); /* to the end of those that an event has woken */
-struct gort__g *gort__queue_take_woken(
-    struct gort__p *p); /* returns one, a fair share of the rest into p; NULL: none */
+/* Returns one, a fair share of the rest into p; NULL: none. */
+struct gort__g *gort__queue_take_woken(struct gort__p *p);
 void gort__queue_put_and_wake(struct gort__g *g);
 void gort__local_put(struct gort__p *p, struct gort__g *g);      /* tail of p's ring, overflow to the queue */
 void gort__local_put_next(struct gort__p *p, struct gort__g *g); /* runs next */
@@ -519,11 +522,12 @@ struct gort__g *gort__turn_pick(struct gort__p *p); /* mode is not 0. NULL: noth
 void gort__turn_look(struct gort__p *p); /* now and then, whether the ring has waited for a slice */
 struct gort__g *gort__turn_woken(struct gort__p *p); /* a woken one, if it may run now; NULL: none */
 struct gort__g *gort__turn_last(struct gort__p *p);  /* the same when nobody else was found here */
-struct gort__g *gort__turn_preempted(
-    struct gort__p *p); /* a preempted one, if its turn has come; NULL: none */
+/* A preempted one, if its turn has come; NULL: none. */
+struct gort__g *gort__turn_preempted(struct gort__p *p);
 struct gort__g *gort__turn_begin_woken(struct gort__p *p,
                                        struct gort__g *g); /* p runs g, which an event has woken, next; g */
-/* p runs g next, which was picked past turn.c: unless it is a woken one, the others have the P from now on. */
+/* p runs g next, which was picked past turn.c: unless it is a woken one, the others have the P from now
+ * on. */
 void gort__turn_others(struct gort__p *p, const struct gort__g *g);
 void gort__turn_rate(int64_t now, bool begin);     /* by sysmon: learns how fast the processor's counter is */
 bool gort__turn_may_stop(const struct gort__p *p); /* by sysmon: for woken goroutines */
@@ -537,9 +541,10 @@ void gort__idle(struct gort__m *m);            /* nothing to run: sleeps, comes 
 void gort__idle_wake_p(void);                  /* gets one more M to look for work */
 void gort__idle_spin_stop(struct gort__m *m);  /* it found work */
 void gort__sysmon_sleep_work(void);
-void gort__sysmon_sleep_events(
-    void); /* no P is idle, so nobody owns the poller: sysmon waits for timers and fds from now on */
-/* Somebody has put a goroutine into a queue while no P may be idle: sysmon looks soon whether it still waits. */
+/* No P is idle, so nobody owns the poller: sysmon waits for timers and fds from now on. */
+void gort__sysmon_sleep_events(void);
+/* Somebody has put a goroutine into a queue while no P may be idle: sysmon looks soon whether it still
+ * waits. */
 static inline void gort__sysmon_note_work(void)
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG))
@@ -556,10 +561,11 @@ static inline void gort__idle_wake(void) /* after a SEQ_CST read-modify-write th
 
 /* --- wake_defer.c: wake-ups that can wait ------------------------------------------------------------ */
 #define GORT_WAKE_DEFER_EVERY 4 /* picks between looks */
-/* p's M is about to put n goroutines into its queue. True: it need not wake anybody for them now. By its owner. */
+/* p's M is about to put n goroutines into its queue. True: it need not wake anybody for them now. By its
+ * owner. */
 bool gort__wake_defer(struct gort__p *p, uint32_t n);
-bool gort__wake_defer_look(
-    struct gort__p *p); /* by its owner, at a pick; false: it is the turn of a fair one */
+/* By its owner, at a pick; false: it is the turn of a fair one. */
+bool gort__wake_defer_look(struct gort__p *p);
 void gort__wake_defer_watch(struct gort__p *p); /* by sysmon */
 
 /* --- handoff.c: Ps change hands ----------------------------------------------------------------- */
@@ -567,37 +573,42 @@ void gort__handoff_give(struct gort__m *m);      /* gives up m's P to whoever ca
 void gort__handoff_reacquire(struct gort__m *m); /* m's G runs without a P: waits for one */
 void gort__handoff_preempt(struct gort__m *m,
                            bool in_libc); /* m's G has run long enough: waits for its turn, on its thread */
-/* m is in user code, or in an announced call that sysmon has seen before: somebody else gets p. False: not now. */
+/* m is in user code, or in an announced call that sysmon has seen before: somebody else gets p. False: not
+ * now. */
 bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced);
 void gort__handoff_run_bound(struct gort__m *m, struct gort__g *g); /* hands m's P to g's own M */
 bool gort__handoff_wait_bound(struct gort__m *m);                   /* false: the thread is to end */
 struct gort__m *gort__handoff_grant_locked(struct gort__p *p,
                                            struct gort__g *g); /* p goes to g's own M, to be woken */
-/* There is no thread for p, which is nobody's: it goes to the first queued G with an M of its own, to be woken. NULL: none. */
+/* There is no thread for p, which is nobody's: it goes to the first queued G with an M of its own, to be
+ * woken. NULL: none. */
 struct gort__m *gort__handoff_grant_bound_locked(struct gort__p *p);
 /*
- * So many Ms, or preempted goroutines, are looked at for one that sleeps on this CPU, and so often may the first be passed over. Beside
- * 4,096 hogs and a ticker of 1 ms, 2 procs: with 4 a CPU was idle for 2 to 5 % of the time, with 16 for 1 to 3 %.
+ * So many Ms, or preempted goroutines, are looked at for one that sleeps on this CPU, and so often may the
+ * first be passed over. Beside 4,096 hogs and a ticker of 1 ms, 2 procs: with 4 a CPU was idle for 2 to 5 %
+ * of the time, with 16 for 1 to 3 %.
  */
 #define GORT_M_NEAR 16
 struct gort__g *gort__preempted_pop_locked(void);
 struct gort__g *gort__preempted_take(void);
 struct gort__g *gort__preempted_take_first(void); /* the one that let others go first, if it is still there */
 /* cputime.c. */
-bool gort__cputime_admit_new(
-    void); /* a goroutine that has not run yet; false: those that are preempted go first */
-void gort__cputime_end(
-    struct gort__m *m); /* its goroutine is about to be preempted, or at least was asked to stop */
+/* A goroutine that has not run yet; false: those that are preempted go first. */
+bool gort__cputime_admit_new(void);
+/* Its goroutine is about to be preempted, or at least was asked to stop. */
+void gort__cputime_end(struct gort__m *m);
 void gort__cputime_begin(struct gort__m *m); /* it was preempted, and goes on */
 /* A thread that has used so much CPU time of that time has not slept to speak of. */
 bool gort__cputime_awake(int64_t ns, int64_t cpu);
-/* The CPU time for which the goroutine that m runs on p has only computed until now, as far as the clocks tell, ns. */
+/* The CPU time for which the goroutine that m runs on p has only computed until now, as far as the clocks
+ * tell, ns. */
 int64_t gort__cputime_burst(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu);
 
 /* --- mask.c: the signal mask of a goroutine ------------------------------------------------------ */
 void gort__mask_thread(struct gort__m *m); /* an M's thread starts */
 void gort__mask_doubt(struct gort__m *m);  /* the mask may not be the usual one; in handlers, too */
-/* Whoever runs stops: the thread has its usual mask. True: *mask is what it was; else it is not touched or worthless. */
+/* Whoever runs stops: the thread has its usual mask. True: *mask is what it was; else it is not touched or
+ * worthless. */
 bool gort__mask_put_away(struct gort__m *m, uint64_t *mask);
 void gort__mask_take_up(struct gort__m *m, uint64_t mask); /* and goes on, here */
 /* --- tight.c: no more threads ------------------------------------------------------------------ */
@@ -612,8 +623,8 @@ struct gort__g *gort__tight_take(struct gort__p *p); /* one that waits in the li
 /* --- block.c, preempt.c, sysmon.c ------------------------------------------------------------- */
 #define GORT_LONG_BLOCKS 8
 struct gort__m *gort__block_surface(struct gort__m *m); /* a call during an announced blocking call */
-__attribute__((noreturn)) void gort__block_left_open(
-    void);                                    /* the function of a goroutine returned in one: fatal */
+/* The function of a goroutine returned in one: fatal. */
+__attribute__((noreturn)) void gort__block_left_open(void);
 void gort__block_call_run(struct gort__m *m); /* on g0 */
 int gort__preempt_start(void);                /* the start of a run: installs the handler */
 void gort__preempt_end(bool keep);            /* its end; keep: threads that are left may still need it */
@@ -625,13 +636,15 @@ bool gort__preempt_refused(struct gort__m *m);          /* its thread blocks the
 void gort__preempt_ask(struct gort__m *m, bool urgent); /* makes the thread look at its attention soon */
 void gort__preempt_freeze(struct gort__m *list);        /* the end of the run: who computes stops for good */
 int gort__sysmon_start(void);
-/* The supervisor, while sysmon has no thread: sees to timers and fds, as every M may wait with a goroutine that is bound to it. */
+/* The supervisor, while sysmon has no thread: sees to timers and fds, as every M may wait with a goroutine
+ * that is bound to it. */
 void gort__sysmon_stand_in(void);
 /* It looks at nothing any more, but its thread is still there. Never waits for a lock of libc's. */
 void gort__sysmon_quiet(void);
 void gort__sysmon_stop(void);
-/* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot be asked (no fd
- * left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in *s. */
+/* The thread sleeps in the kernel; since_last: and has not run since the last look. Where the kernel cannot
+ * be asked (no fd left, no /proc), one that has not run for long counts as asleep. Keeps what it saw in
+ * *s. */
 bool gort__sysmon_asleep(struct gort__cpu_stall *s, int tid, int64_t now, bool since_last);
 
 /* --- sysmon_sleep.c: how sysmon sleeps ------------------------------------------------------------------ */
@@ -650,28 +663,33 @@ static inline bool gort__sysmon_sleep_armed(void)
 }
 void gort__sysmon_sleep_arm_locked(void);    /* a P is taken while it rests */
 void gort__sysmon_sleep_disarm_locked(void); /* all Ps are idle, and it has a guard */
-/* For sysmon alone. Open, then quit by another thread, which wakes it for good, and close when it has ended. */
+/* For sysmon alone. Open, then quit by another thread, which wakes it for good, and close when it has
+ * ended. */
 void gort__sysmon_sleep_open(void);
 void gort__sysmon_sleep_quit(void);
 void gort__sysmon_sleep_close(void);
 bool gort__sysmon_sleep_if_idle(int64_t now); /* there is nothing to look at: sleeps without an alarm next */
-/* Else; is_long: whoever has something for it must notify it; listen: fds that are ready wake it; slack: of timers. */
+/* Else; is_long: whoever has something for it must notify it; listen: fds that are ready wake it; slack: of
+ * timers. */
 void gort__sysmon_sleep_until(int64_t until, bool is_long, bool listen, int64_t slack);
 bool gort__sysmon_sleep(void); /* true: it was notified */
 
 /* --- netpoll.c, poller.c: waiting for fds and timers --------------------------------------------- */
 int gort__netpoll_open(void); /* 0 or -errno */
-/* Readies those whose fds are ready; deadline as in poll.h. How many. m NULL or without a P: for the global queue. */
+/* Readies those whose fds are ready; deadline as in poll.h. How many. m NULL or without a P: for the global
+ * queue. */
 uint32_t gort__netpoll(struct gort__m *m, int64_t deadline);
 struct gort__glist gort__netpoll_look(int64_t deadline); /* the same, but the caller readies them */
-bool gort__poller_take_locked(
-    struct gort__m *m); /* m, in idle_ms, owns the poller from now on. False: nobody needs to be */
+/* M, in idle_ms, owns the poller from now on. False: nobody needs to be. */
+bool gort__poller_take_locked(struct gort__m *m);
 void gort__poller_wait(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should own the poller, and nobody is. Wakes one that sleeps too long. */
 bool gort__poller_wanted(void);
-/* The same, and waking somebody for it pays: while timers are coalesced the former poll owner comes back soon. */
+/* The same, and waking somebody for it pays: while timers are coalesced the former poll owner comes back
+ * soon. */
 bool gort__poller_vacant(void);
-/* The poll owner wakes for the timer that is due then, and leaves nobody waiting after it: not while timers are coalesced. A hint. */
+/* The poll owner wakes for the timer that is due then, and leaves nobody waiting after it: not while timers
+ * are coalesced. A hint. */
 bool gort__poller_covers(int64_t when);
 void gort__poller_notice(struct gort__m *m,
                          int64_t when); /* a timer became the first of its heap; after its unlock */
@@ -690,8 +708,8 @@ void gort__m_sleep_again(struct gort__m *m); /* the same when it may have been l
 bool gort__m_sleep_until(struct gort__m *m, int64_t deadline);
 void gort__m_wake(struct gort__m *m);
 bool gort__m_doze(struct gort__m *m); /* before a sleep in the poller; false: woken already */
-bool gort__m_undoze(
-    struct gort__m *m); /* after it; false: it was woken, and gort__m_sleep says so once more */
+/* After it; false: it was woken, and gort__m_sleep says so once more. */
+bool gort__m_undoze(struct gort__m *m);
 void gort__m_take_next_p(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);
@@ -711,14 +729,15 @@ void gort__overflow_end(void);                /* at its end */
 void gort__overflow_check(struct gort__g *g); /* GORT_G_CHECKED: fatal when it has run over its stack's end */
 void gort__census_take(struct gort__g *g);    /* GORT_G_CHECKED: it has ended, and is off its stack */
 void gort__census_print(void);                /* at the end of a run, while its goroutines are still there */
-/* scavenge_g.c, by the supervisor: at each tick, true: there is something to do; some of it, until that time, true: there is more. */
+/* scavenge_g.c, by the supervisor: at each tick, true: there is something to do; some of it, until that time,
+ * true: there is more. */
 bool gort__scavenge_g_tick(void);
 bool gort__scavenge_g(int64_t until);
 void gort__scavenge_g_reset(void);
-int64_t gort__scavenge_stack(
-    int64_t now); /* by the supervisor: when it wants to be called again, INT64_MAX: not soon */
-void gort__scavenge_stack_stir_locked(
-    void);                            /* all Ps are idle: a good moment, if it has not looked for long */
+/* By the supervisor: when it wants to be called again, INT64_MAX: not soon. */
+int64_t gort__scavenge_stack(int64_t now);
+/* All Ps are idle: a good moment, if it has not looked for long. */
+void gort__scavenge_stack_stir_locked(void);
 void gort__scavenge_stack_stir(void); /* the same for whoever does not hold sched.lock: a P is at work */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
 bool gort__m_own_stack(const struct gort__m *m,

@@ -11,10 +11,11 @@
  *     G1 --switch_to--> G2: switch_finish runs G1's commit, then G2 goes on
  *     G1 --switch_to--> g0: the same, then schedule_loop: find, switch_to G3
  *
- * Fairness: turn.c. Every 61st pick is a fair one: it passes over `next` and the ring, so that a ring that is never empty keeps
- * nobody waiting. It looks, in this order, at woken goroutines or the global queue (in turns), those that wait for a thread
- * (tight.c), preempted ones, the global queue, and those that have yielded. It is also when timers that are due and fds that are ready get their
- * turn although there is work; they come before the pick, not instead of it.
+ * Fairness: turn.c. Every 61st pick is a fair one: it passes over `next` and the ring, so that a ring that is
+ * never empty keeps nobody waiting. It looks, in this order, at woken goroutines or the global queue (in
+ * turns), those that wait for a thread (tight.c), preempted ones, the global queue, and those that have
+ * yielded. It is also when timers that are due and fds that are ready get their turn although there is work;
+ * they come before the pick, not instead of it.
  * Invariants: (1) m->g is whose stack is in use; (2) at most one commit is pending on an M, and it
  * belongs to m->prev; (3) a G is RUNNING exactly while it is some m->g, but for the moment before it leaves.
  * Threads: each function by an M for itself, inside.
@@ -28,13 +29,14 @@
 #define PASS_OVER  256 /* new goroutines that are looked behind when they must wait */
 #define FAIR_EVERY 61
 
-/* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find without a look
- * of its own on the way. Timers cannot be fired right where the pick is: locks of the one who stops are
- * released by its commit only. */
+/* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find
+ * without a look of its own on the way. Timers cannot be fired right where the pick is: locks of the one who
+ * stops are released by its commit only. */
 struct gort__g gort__poll_marker = {.flags = GORT_G_BOUND};
 
-/* Whether timers are due on this P or on another one (all in turn), or it is time to look for ready fds. The clock costs
- * more than a switch: it is asked every 61st pick, and only when there is something to wait for. */
+/* Whether timers are due on this P or on another one (all in turn), or it is time to look for ready fds. The
+ * clock costs more than a switch: it is asked every 61st pick, and only when there is something to wait
+ * for. */
 static bool chores_wait(struct gort__p *p)
 {
     struct gort__sched *s = &gort__sched;
@@ -183,16 +185,18 @@ struct gort__m *gort__schedule_switch_finish(void)
     return arrive();
 }
 
-/* Whoever stops is in a catch block, or its destructors run because of an exception; or the signal mask may be its own. */
+/* Whoever stops is in a catch block, or its destructors run because of an exception; or the signal mask may
+ * be its own. */
 static inline bool carries(const struct gort__m *m)
 {
     return m->eh_globals && (m->eh_globals->caught || m->eh_globals->uncaught);
 }
 
 /*
- * The kernel keeps the mask for a thread (mask.c), and C++ exceptions in thread-local data: the next goroutine would take them for its own, and this one may go on on another
- * thread. So they wait on its stack. Who starts or goes on finds none there, because everybody leaves none; commit
- * functions, which run before they are put back, throw nothing.
+ * The kernel keeps the mask for a thread (mask.c), and C++ exceptions in thread-local data: the next
+ * goroutine would take them for its own, and this one may go on on another thread. So they wait on its stack.
+ * Who starts or goes on finds none there, because everybody leaves none; commit functions, which run before
+ * they are put back, throw nothing.
  */
 static GORT_NOINLINE struct gort__m *switch_carrying(struct gort__m *m, struct gort__g *from,
                                                      struct gort__g *to)
@@ -263,7 +267,8 @@ GORT_NOINLINE struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct
     return switch_to(m, from, to);
 }
 
-/* The way back to `to` after a switch. That is foreseen, if whoever stopped here last would have gone there, too. */
+/* The way back to `to` after a switch. That is foreseen, if whoever stopped here last would have gone there,
+ * too. */
 static GORT_ALWAYS_INLINE struct gort__m *go_back(struct gort__m *m, const void *to)
 {
     m->ras_match = m->ras_stop == to;
@@ -300,8 +305,9 @@ static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
 }
 
 /*
- * g has not run yet and must wait, because many are preempted: one that has run before, from behind it, or a preempted one. Without
- * the look behind it everybody who wakes would wait for as many time slices as there are new ones in the queue.
+ * g has not run yet and must wait, because many are preempted: one that has run before, from behind it, or a
+ * preempted one. Without the look behind it everybody who wakes would wait for as many time slices as there
+ * are new ones in the queue.
  */
 static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g *g)
 {

@@ -9,10 +9,10 @@
  *     P:       free (0..63)  spare (up to 32 full batches)  fresh (never used, adjacent)
  *     shared:  batches of 64, then new ones carved from the slab
  *
- * so neither a P that only starts nor one that only ends goroutines takes a lock each time, and a P
- * that does both gets its own warm records back. Fresh records are handed out by address, untouched, so that each line is fetched just once.
- * For each new record address space for a default stack is reserved: if gort_go succeeds, the
- * goroutine can run.
+ * so neither a P that only starts nor one that only ends goroutines takes a lock each time, and a P that does
+ * both gets its own warm records back. Fresh records are handed out by address, untouched, so that each line
+ * is fetched just once. For each new record address space for a default stack is reserved: if gort_go
+ * succeeds, the goroutine can run.
  * Threads: with a P by the M that holds it; without one (plain threads) under free_lock.
  */
 #include <errno.h>

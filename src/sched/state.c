@@ -14,8 +14,8 @@ static const uint16_t edges[GORT_G_STATES] = {
     [GORT_G_IDLE] = TO(RUNNABLE) | TO(WAITING), /* started, now or when it is readied */
     [GORT_G_RUNNABLE] = TO(RUNNING),            /* picked */
     [GORT_G_RUNNING] = TO(RUNNABLE) | TO(WAITING) | TO(SYSCALL) | TO(DETACHED) | TO(PREEMPTED) | TO(DEAD),
-    [GORT_G_SYSCALL] = TO(RUNNING) | TO(RUNNABLE) | TO(DETACHED) |
-                       TO(PREEMPTED),               /* back; queued; just announced */
+    /* Back; queued; just announced. */
+    [GORT_G_SYSCALL] = TO(RUNNING) | TO(RUNNABLE) | TO(DETACHED) | TO(PREEMPTED),
     [GORT_G_DETACHED] = TO(RUNNING) | TO(RUNNABLE), /* back with a P; queued for one */
     [GORT_G_WAITING] = TO(RUNNABLE) | TO(RUNNING),  /* readied; a thread wakes itself */
     [GORT_G_PREEMPTED] = TO(RUNNING) | TO(RUNNABLE),

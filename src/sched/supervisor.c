@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervisor.c - the thread that called gort_run: creates threads, joins those that are gone, watches the machine.
+ * supervisor.c - the thread that called gort_run: creates threads, joins those that are gone, watches the
+ * machine.
  *
  * Why: it runs no goroutine, so nobody changes its signal mask, affinity or locks; threads that it
  * creates inherit a clean state, and it is always free to create one. It sleeps until there is
@@ -18,9 +19,9 @@
 
 #define SUSPECT_EVERY INT64_C(100000000) /* ns between looks whether a deadlock is real */
 #define RETRY_EVERY   INT64_C(10000000)  /* ns between tries to create a refused thread */
-#define REAP_FIRST                                                                                           \
-    INT64_C(100000) /* ns until the first look whether an ending thread is gone; doubled up to */
-#define REAP_MOST INT64_C(100000000) /* this */
+/* Ns until the first look whether an ending thread is gone; doubled up to. */
+#define REAP_FIRST INT64_C(100000)
+#define REAP_MOST  INT64_C(100000000) /* this */
 
 void gort__supervisor_wake_locked(void)
 {
@@ -120,7 +121,8 @@ static bool create_wanted(struct gort__m *m)
     return all;
 }
 
-/* There is no M: the next one needs a thread more than sysmon, which may have got that of a bound goroutine that ended. */
+/* There is no M: the next one needs a thread more than sysmon, which may have got that of a bound goroutine
+ * that ended. */
 static bool no_threads(void)
 {
     struct gort__sched *s = &gort__sched;
@@ -131,9 +133,10 @@ static bool no_threads(void)
 }
 
 /*
- * Retires the records of the threads that are gone. Destructors of thread-local data may still run in the others, for as long as
- * they like: nobody waits for them, since they may wait for a goroutine that needs a new thread. Those go back to dead_ms. True:
- * there are some. Not under the lock: libc's lock, which a join takes, may be held by a goroutine that was stopped.
+ * Retires the records of the threads that are gone. Destructors of thread-local data may still run in the
+ * others, for as long as they like: nobody waits for them, since they may wait for a goroutine that needs a
+ * new thread. Those go back to dead_ms. True: there are some. Not under the lock: libc's lock, which a join
+ * takes, may be held by a goroutine that was stopped.
  */
 static bool reap_dead(struct gort__m *m)
 {
@@ -197,7 +200,8 @@ void gort__supervisor_loop(void)
         bool done = s->main_done, suspect = s->suspect;
         bool starved = s->starved, retry = starved && gort__os_now() >= starved_at;
         if (retry) {
-            /* The one that is woken below finds out; but if somebody spins just now nobody is, and it is tried again. */
+            /* The one that is woken below finds out; but if somebody spins just now nobody is, and it is
+             * tried again. */
             s->starved = s->line.n || ((s->queue.n || s->woken.n) && s->idle_ps);
             gort__store(&s->no_m, false, RELAXED);
             starved_at = gort__os_now() + RETRY_EVERY;

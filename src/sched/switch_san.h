@@ -4,12 +4,13 @@
  *
  * Why here and not in mem/sanitize.h: it needs G and M. TSan wants its call in the very function
  * that switches, so these are macros or always-inlined.
- * What orders goroutines for TSan, when a switch does not (GORT_TSAN_EDGES): our atomics, as for any program; and
- * the states of a G, stored with release: the one who starts or readies it comes before it goes on
+ * What orders goroutines for TSan, when a switch does not (GORT_TSAN_EDGES): our atomics, as for any program;
+ * and the states of a G, stored with release: the one who starts or readies it comes before it goes on
  * (gort__san_arrived), and what it did before it waited comes before the one who takes it out of a queue
- * (gort__waitq_take, netpoll.c), and all it did before the end of the run and who counts goroutines, because the commit that unlocks the queue runs in somebody else's name. A new fiber inherits the
- * past of the one who makes it; that is whoever ran before on the same P, which orders nothing: so it is made in
- * the name of a fiber that has no past.
+ * (gort__waitq_take, netpoll.c), and all it did before the end of the run and who counts goroutines, because
+ * the commit that unlocks the queue runs in somebody else's name. A new fiber inherits the past of the one
+ * who makes it; that is whoever ran before on the same P, which orders nothing: so it is made in the name of
+ * a fiber that has no past.
  */
 #ifndef GORT_SRC_SCHED_SWITCH_SAN_H
 #define GORT_SRC_SCHED_SWITCH_SAN_H
@@ -26,7 +27,8 @@ GORT_SAN_INLINE void gort__san_fiber_make(struct gort__g *g)
     void *self = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(gort__m_self()->tsan_blank, __tsan_switch_to_fiber_no_sync);
     g->sanitizer = __tsan_create_fiber(0);
-    /* Whoever used the stack last comes before it. Now, because its first atomic may deliver a signal on that stack. */
+    /* Whoever used the stack last comes before it. Now, because its first atomic may deliver a signal on that
+     * stack. */
     __tsan_switch_to_fiber(g->sanitizer, __tsan_switch_to_fiber_no_sync);
     __tsan_acquire(&g->stack->owner); /* pairs with gort__san_leave */
     __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
@@ -69,9 +71,9 @@ GORT_SAN_INLINE void gort__san_zombie(void *fiber)
 
 #if !GORT_TSAN
 /*
- * What ASan thinks of a stack that was left: it lies there. What it has to be told when the goroutine goes on is what it knew before,
- * which need not be the goroutine's own stack: it may have parked on one of the program's, with ASan told about that.
- * The bounds are those that ASan names to whoever comes next.
+ * What ASan thinks of a stack that was left: it lies there. What it has to be told when the goroutine goes on
+ * is what it knew before, which need not be the goroutine's own stack: it may have parked on one of the
+ * program's, with ASan told about that. The bounds are those that ASan names to whoever comes next.
  */
 struct gort__san_stack {
     void *fake;
@@ -102,8 +104,9 @@ static inline void gort__san_finish(struct gort__g *g, struct gort__g *prev)
 }
 #endif
 
-/* Right before the switch, for TSan. The fiber that goes on later is the one that runs now: the goroutine's, or one that the
- * program has made for a coroutine of its own. Whoever calls puts the former value back afterwards. */
+/* Right before the switch, for TSan. The fiber that goes on later is the one that runs now: the goroutine's,
+ * or one that the program has made for a coroutine of its own. Whoever calls puts the former value back
+ * afterwards. */
 GORT_SAN_INLINE void *gort__san_leave(struct gort__m *m, struct gort__g *from, struct gort__g *to)
 {
     void *fiber = from->sanitizer;
@@ -146,7 +149,8 @@ GORT_SAN_INLINE void gort__san_thread(struct gort__m *m)
 {
 #if GORT_TSAN
     m->g0.sanitizer = __tsan_get_current_fiber();
-    /* Goroutines that run on this thread one after the other all use its errno, and nothing orders them: no race. */
+    /* Goroutines that run on this thread one after the other all use its errno, and nothing orders them: no
+     * race. */
     AnnotateBenignRaceSized(__FILE__, __LINE__, m->err, sizeof *m->err, "errno");
     if (GORT_TSAN_EDGES && !m->tsan_blank)
         m->tsan_blank = __tsan_create_fiber(0);

@@ -2,14 +2,15 @@
 /*
  * sysmon.c - the monitor: a thread without a P that sees to it that nobody is kept from running.
  *
- * It sleeps until something can be late: the first timer or a ready fd while all Ps are busy, the end of a time slice while
- * others wait, a goroutine that waits for a P whose thread may be blocked. It looks
+ * It sleeps until something can be late: the first timer or a ready fd while all Ps are busy, the end of a
+ * time slice while others wait, a goroutine that waits for a P whose thread may be blocked. It looks
  *     every 2 ms while somebody waits (4 while all Ps go through many goroutines, as in a busy server): so long may a call that
  *       blocks without a word go unnoticed;
  *     40 us after it has taken a P from such a call, doubled up to 2 ms: others may be about to make such calls;
  *     10 ms after the last goroutine that waited is gone while Ps are busy, then after 20, 40, ... 1,280: there is nothing to look
  *       for, and whoever queues a goroutine, or sets a timer, brings the next look nearer (sysmon_sleep.c).
- * While all Ps are idle it does not look at all: sysmon_sleep.c. A look costs 1 us, its wake-up 5 to 10 and two context switches.
+ * While all Ps are idle it does not look at all: sysmon_sleep.c. A look costs 1 us, its wake-up 5 to 10 and
+ * two context switches.
  *
  * At each look, of a P whose thread runs a goroutine while others wait:
  *     in an announced blocking call since the last look,
@@ -23,8 +24,8 @@
  *     long as those have had the P before (turn.c)           it is asked to let them go first: by tgkill if it has done
  *                                                            nothing but compute for 10 ms, else by its CPU timer
  * A thread whose CPU clock advances computes; nothing else is asked about it.
- * Timers and fds: the Ps see to them every 61st pick. While all are busy sysmon does, too, at the time itself; if a P always was
- * faster it comes later and later, up to 4 ms.
+ * Timers and fds: the Ps see to them every 61st pick. While all are busy sysmon does, too, at the time
+ * itself; if a P always was faster it comes later and later, up to 4 ms.
  * Threads: one.
  */
 #include <errno.h>
@@ -48,13 +49,13 @@
 #define CALL_CPU      (200 * US) /* in one announced call: it computes there */
 #define CHURN_MIN     8          /* switches of a P between two looks */
 #define HOG_PROVEN    (10 * MS)  /* so much CPU time without a sleep makes a hog */
-#define TIMER_LATE                                                                                           \
-    (5 * MS) /* of its own CPU time: a CPU timer goes off at the kernel's tick, every 4 ms at HZ 250 */
-#define MASKED_CPU                                                                                           \
-    (2 * MS) /* so much CPU time with our signal blocked and pending: it is not just in a handler */
-#define HOG_LOOK (100 * US) /* what was seen longer ago proves nothing */
-#define CALM_MOST                                                                                            \
-    7 /* doublings of a long sleep: a look a second costs 0.002 % of a core, one every 10 ms 0.2 % */
+/* Of its own CPU time: a CPU timer goes off at the kernel's tick, every 4 ms at HZ 250. */
+#define TIMER_LATE (5 * MS)
+/* So much CPU time with our signal blocked and pending: it is not just in a handler. */
+#define MASKED_CPU (2 * MS)
+#define HOG_LOOK   (100 * US) /* what was seen longer ago proves nothing */
+/* Doublings of a long sleep: a look a second costs 0.002 % of a core, one every 10 ms 0.2 %. */
+#define CALM_MOST 7
 
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
@@ -111,9 +112,9 @@ bool gort__sysmon_asleep(struct gort__cpu_stall *s, int tid, int64_t now, bool s
 }
 
 /*
- * The thread has slept since the last look, or waited for a CPU, and sleeps now. What has just gone to sleep may be back in a
- * moment: it is looked at once more, unless others were found asleep just now, or its time is over: one that sleeps briefly and
- * often hardly ever meets its CPU timer. cpu: its clock.
+ * The thread has slept since the last look, or waited for a CPU, and sleeps now. What has just gone to sleep
+ * may be back in a moment: it is looked at once more, unless others were found asleep just now, or its time
+ * is over: one that sleeps briefly and often hardly ever meets its CPU timer. cpu: its clock.
  */
 static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
 {
@@ -133,7 +134,8 @@ static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
     return !used || w->asked || now - mon.taken_at < CALM;
 }
 
-/* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells that the call is. */
+/* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells
+ * that the call is. */
 static uint32_t mark_call(struct gort__m *m)
 {
     uint32_t block = gort__load(&m->block, RELAXED), expected = block;
@@ -150,10 +152,11 @@ static void note_call(struct gort__watch *w, int tid)
 }
 
 /*
- * Whether the call that a thread has been in since an earlier look is worth its P. Not if it only waits for a CPU, which
- * whoever gets the P would have to wait for as well: on a busy machine many a brief call is found so, and the change of
- * hands costs more than the call. The file that tells is dear: once it has said so there is no news until the thread's CPU
- * clock has moved. *sleeps: it waits for something, and calls like it may do so, too.
+ * Whether the call that a thread has been in since an earlier look is worth its P. Not if it only waits for a
+ * CPU, which whoever gets the P would have to wait for as well: on a busy machine many a brief call is found
+ * so, and the change of hands costs more than the call. The file that tells is dear: once it has said so
+ * there is no news until the thread's CPU clock has moved. *sleeps: it waits for something, and calls like it
+ * may do so, too.
  */
 static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
 {
@@ -195,9 +198,10 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cp
 }
 
 /*
- * The thread has done nothing but compute since it was first seen in this slice, and in former ones (cputime.c), and it has a CPU
- * in this very moment. It may be about to make a call that a signal would cut short: nobody can know; but the longer it has
- * only computed the less likely is it that it makes such a call in the moment between this look at its clock and the signal.
+ * The thread has done nothing but compute since it was first seen in this slice, and in former ones
+ * (cputime.c), and it has a CPU in this very moment. It may be about to make a call that a signal would cut
+ * short: nobody can know; but the longer it has only computed the less likely is it that it makes such a call
+ * in the moment between this look at its clock and the signal.
  */
 static bool pure_hog(struct gort__p *p, struct gort__m *m)
 {
@@ -213,8 +217,9 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
 }
 
 /*
- * It was asked and did not stop: does it block the signal? Then nobody can stop it; but its P can be taken, and it goes on
- * without one, as after a blocking call, until its next call. That the others go on is worth a thread more than there are Ps.
+ * It was asked and did not stop: does it block the signal? Then nobody can stop it; but its P can be taken,
+ * and it goes on without one, as after a blocking call, until its next call. That the others go on is worth a
+ * thread more than there are Ps.
  */
 static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
 {
@@ -357,8 +362,9 @@ static bool is_asked(const struct gort__watch *w, const struct gort__m *m, int64
 }
 
 /*
- * Woken goroutines wait, and all Ps are busy. Those in the ring of a P wait for that P; for those in sched.woken as many Ps are
- * asked to let them go first. Hogs are the first choice: they can be stopped at once.
+ * Woken goroutines wait, and all Ps are busy. Those in the ring of a P wait for that P; for those in
+ * sched.woken as many Ps are asked to let them go first. Hogs are the first choice: they can be stopped at
+ * once.
  */
 static void make_room(int64_t now)
 {
@@ -389,7 +395,8 @@ static void make_room(int64_t now)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* How long it waits until it does again what a P has done before it came, or has not: between nothing and SLACK_MOST. */
+/* How long it waits until it does again what a P has done before it came, or has not: between nothing and
+ * SLACK_MOST. */
 static void adapt(int64_t *slack, bool spurious)
 {
     if (spurious)
@@ -481,7 +488,8 @@ static void look_around(void)
         mon.listened = false;
     if (!idle_p && next <= until && next <= woke && gort__timer_next() > woke)
         adapt(&mon.slack, true); /* a P has fired it */
-    /* Without membarrier one that is queued in the moment before a long sleep may go unseen (sysmon_sleep.c): no longer ones then. */
+    /* Without membarrier one that is queued in the moment before a long sleep may go unseen (sysmon_sleep.c):
+     * no longer ones then. */
     bool undisturbed = !urgent && !rests && is_long && until == now + most && woke >= until &&
                        !gort__load(&gort__os_light_is_full, RELAXED);
     mon.calm = !undisturbed ? 0 : mon.calm < CALM_MOST ? mon.calm + 1 : CALM_MOST;

@@ -2,30 +2,33 @@
 /*
  * sysmon_sleep.c - how sysmon sleeps: until its next look, or for as long as there is nothing to look at.
  *
- * Why: a look takes 1 us, but waking a thread for it and going to sleep again 20 to 25. A program that does a little every few
- * milliseconds would pay as much for being watched as for what it does. So when all Ps are idle sysmon has no alarm: it is IDLE. Whoever
- * takes the first P sets one for it, which wakes nobody and takes 0.3 us (ARMED); who gives back the last P takes it away again.
- * Sysmon wakes only if somebody was at work all that time, and then looks at its own pace.
- * The watchdog is 4 ms ahead, less if a timer is due: an alarm that is earlier than the kernel's own tick costs two settings of the
- * CPU's timer, some 10 us on a virtual machine (os/linux/beat.c).
+ * Why: a look takes 1 us, but waking a thread for it and going to sleep again 20 to 25. A program that does a
+ * little every few milliseconds would pay as much for being watched as for what it does. So when all Ps are
+ * idle sysmon has no alarm: it is IDLE. Whoever takes the first P sets one for it, which wakes nobody and
+ * takes 0.3 us (ARMED); who gives back the last P takes it away again. Sysmon wakes only if somebody was at
+ * work all that time, and then looks at its own pace.
+ * The watchdog is 4 ms ahead, less if a timer is due: an alarm that is earlier than the kernel's own tick
+ * costs two settings of the CPU's timer, some 10 us on a virtual machine (os/linux/beat.c).
  *
  *                 <-- the first P is taken --
  *     ARMED, ARMED_SOON                               IDLE <-- all Ps are idle -- AWAKE <--> AWAKE or LONG, in a tick
  *          |        -- all are idle again ---->                               ^
  *          '--------------------- time; IDLE and LONG: a notification ----------------'
  *
- * For a program that is idle for a moment a thousand times a second the watchdog is not taken away each time, but every PAUSE at
- * most. If one comes for nothing all the same, as those for timers may, it is better off with looks at sysmon's own pace: then sysmon does not become IDLE
- * as long as all become idle more often than every PAUSE.
- * a notification in ARMED only brings it nearer (ARMED_SOON): a program with brief announced calls would wake it at once each time.
- * And it is forgotten if all Ps are idle before that: so who notifies for something that outlasts this must wake an M as well.
- * The price: who was idle, and then computes or blocks without a call of ours, is noticed up to 4 ms later.
+ * For a program that is idle for a moment a thousand times a second the watchdog is not taken away each time,
+ * but every PAUSE at most. If one comes for nothing all the same, as those for timers may, it is better off
+ * with looks at sysmon's own pace: then sysmon does not become IDLE as long as all become idle more often
+ * than every PAUSE.
+ * a notification in ARMED only brings it nearer (ARMED_SOON): a program with brief announced calls would wake
+ * it at once each time. And it is forgotten if all Ps are idle before that: so who notifies for something
+ * that outlasts this must wake an M as well. The price: who was idle, and then computes or blocks without a
+ * call of ours, is noticed up to 4 ms later.
  *
- * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is AWAKE), and to
- * IDLE and ARMED under sched.lock, too, so who holds that and reads neither is sure; (2) IDLE: all Ps are idle, and memory is not short
- * (then nobody else comes for timers), or somebody who changes that holds sched.lock and has yet to see the state; a world that is stopped
- * meanwhile needs no looks, and takes Ps when it goes on; (3) every other state has
- * an alarm.
+ * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is
+ * AWAKE), and to IDLE and ARMED under sched.lock, too, so who holds that and reads neither is sure; (2) IDLE:
+ * all Ps are idle, and memory is not short (then nobody else comes for timers), or somebody who changes that
+ * holds sched.lock and has yet to see the state; a world that is stopped meanwhile needs no looks, and takes
+ * Ps when it goes on; (3) every other state has an alarm.
  * tests/model/sysmon_sleep.c explores them, and that no watchdog and no notification is lost.
  * Threads: any; sleep by sysmon alone.
  */
@@ -128,9 +131,10 @@ static bool somebody_waits(void)
 }
 
 /*
- * After the alarm was put off: what came meanwhile, from a setter or publisher who still saw the earlier alarm. A timer or an fd that
- * somebody waits for: while a P is idle an M owns the poller for them, and the last one to leave it, with no P idle any more, has looked at
- * what sysmon does (gort__sysmon_sleep_events). A goroutine in a queue, if the sleep is a long one.
+ * After the alarm was put off: what came meanwhile, from a setter or publisher who still saw the earlier
+ * alarm. A timer or an fd that somebody waits for: while a P is idle an M owns the poller for them, and the
+ * last one to leave it, with no P idle any more, has looked at what sysmon does (gort__sysmon_sleep_events).
+ * A goroutine in a queue, if the sleep is a long one.
  */
 static void look_back(bool is_long)
 {
@@ -181,13 +185,14 @@ void gort__sysmon_sleep_timer(int64_t when)
 void gort__sysmon_sleep_events(void)
 {
     gort__sysmon_sleep_timer(gort__timer_next());
-    gort__fence(
-        SEQ_CST); /* pairs with look_back: the last idle P was taken, then the look at what sysmon does */
+    /* Pairs with look_back: the last idle P was taken, then the look at what sysmon does. */
+    gort__fence(SEQ_CST);
     if (gort__poll_pending() && !gort__load(&sleeper.listen, RELAXED))
         gort__sysmon_note_work();
 }
 
-/* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was taken for.) */
+/* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was
+ * taken for.) */
 static int64_t watchdog_until(int64_t now)
 {
     int64_t next = gort__timer_next(), least = now + WATCHDOG_MIN, most = now + WATCHDOG_MAX;

@@ -2,24 +2,27 @@
 /*
  * tight.c - no more threads can be had: who may use the last one.
  *
- * Why: a goroutine in a blocking call keeps its thread, and so does one that was preempted. At a limit (gort_config.max_threads,
- * RLIMIT_NPROC, a cgroup's pids.max) all threads can be taken that way. Then a goroutine whose timer fires has no thread to run on
- * until a call returns, and behind a queue of goroutines that block as well it waits for many calls. So while no thread
- * can be created (sched.tight) the last idle M is kept for goroutines that are not likely to take it: those that have run before and have
- * not lost their P in a blocking call since they were last let through here (GORT_G_BLOCKS). The others stand in one line
- * (sched.line), first come, first served, and start when another idle M is there, which can have the P if they block.
+ * Why: a goroutine in a blocking call keeps its thread, and so does one that was preempted. At a limit
+ * (gort_config.max_threads, RLIMIT_NPROC, a cgroup's pids.max) all threads can be taken that way. Then a
+ * goroutine whose timer fires has no thread to run on until a call returns, and behind a queue of goroutines
+ * that block as well it waits for many calls. So while no thread can be created (sched.tight) the last idle M
+ * is kept for goroutines that are not likely to take it: those that have run before and have not lost their P
+ * in a blocking call since they were last let through here (GORT_G_BLOCKS). The others stand in one line
+ * (sched.line), first come, first served, and start when another idle M is there, which can have the P if
+ * they block.
  *
  *     picked: new, or GORT_G_BLOCKS --gort__tight_turn--> runs, or waits in the line
  *     the line --gort__tight_take--> runs: an idle M is left; every M has a P; there is one M; nothing else needed the last M for 1 s
  *
- * The last condition is for goroutines whose peers are blocked and wait for just them: nobody else uses the last M then. Rejected:
- * to keep it for good, which deadlocks such programs, and to give it away while others use it, which starves timers.
+ * The last condition is for goroutines whose peers are blocked and wait for just them: nobody else uses the
+ * last M then. Rejected: to keep it for good, which deadlocks such programs, and to give it away while others
+ * use it, which starves timers.
  *
- * Who lets the line go on: an M that finds nothing else (find.c), the fair pick (schedule.c), an M that would become the
- * second idle one (m.c:gort__m_stop), and, if the last M is to be used after all, the supervisor, which wakes somebody every 10 ms while
- * anybody waits (sched.starved).
- * Invariants: (1) tight is true exactly if m_count >= max_threads or the kernel refused the last thread; (2) what is in the
- * line is runnable, in no other queue, and not bound to an M.
+ * Who lets the line go on: an M that finds nothing else (find.c), the fair pick (schedule.c), an M that would
+ * become the second idle one (m.c:gort__m_stop), and, if the last M is to be used after all, the supervisor,
+ * which wakes somebody every 10 ms while anybody waits (sched.starved).
+ * Invariants: (1) tight is true exactly if m_count >= max_threads or the kernel refused the last thread; (2)
+ * what is in the line is runnable, in no other queue, and not bound to an M.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside, with a P.
  */
 #include "base/fatal.h"

@@ -2,46 +2,50 @@
 /*
  * timer.c - something to do at a time: one 4-ary heap a P.
  *
- * Why: setting and taking back are the common operations, firing is rare: most deadlines are not reached. So a timer
- * goes to the heap of the P that sets it, whose lock nobody else wants; threads without a P use that of P 0.
- * Taking back only marks (lazy deletion): finding the entry in the middle would need back-pointers, and sifting would
- * then write to a cold timer at each step. For the same reason the owner of a movable one just writes a later time where
- * the heap can read it; the entry stays where it is and is put right when it comes up. An earlier time is a new entry.
- * Four children a node make the heap half as deep as two, and a node's children share a line: the first entry lies SKEW
- * places behind the start of a line, the next four fill one.
+ * Why: setting and taking back are the common operations, firing is rare: most deadlines are not reached. So
+ * a timer goes to the heap of the P that sets it, whose lock nobody else wants; threads without a P use that
+ * of P 0. Taking back only marks (lazy deletion): finding the entry in the middle would need back-pointers,
+ * and sifting would then write to a cold timer at each step. For the same reason the owner of a movable one
+ * just writes a later time where the heap can read it; the entry stays where it is and is put right when it
+ * comes up. An earlier time is a new entry. Four children a node make the heap half as deep as two, and a
+ * node's children share a line: the first entry lies SKEW places behind the start of a line, the next four
+ * fill one.
  *
  *     struct gort__timer (a stack, an object)      node (slab)                      entry of the heap
  *         node, seq, run            ------------>  at, fn, arg, seq, state  <-----  when, what
  *                                                  a goroutine that sleeps  <-----  when, what + 1
  *
- * Lifetime. The heap knows nodes only, never the caller's struct, so that may be gone right after it was taken back.
- * A node belongs to one heap for ever: it goes from its free list to its entries and back, always under its lock,
- * and seq counts these uses. A timer remembers the seq of its own: a different one means that it has fired and is
- * over. Nodes stay mapped until the end of the run, and `run` tells when that was, so a stale look is harmless.
+ * Lifetime. The heap knows nodes only, never the caller's struct, so that may be gone right after it was
+ * taken back. A node belongs to one heap for ever: it goes from its free list to its entries and back, always
+ * under its lock, and seq counts these uses. A timer remembers the seq of its own: a different one means that
+ * it has fired and is over. Nodes stay mapped until the end of the run, and `run` tells when that was, so a
+ * stale look is harmless.
  *
  *     FREE --set--> PENDING --time--> FIRING --fn returned--> FREE        (fn NULL: straight to FREE, under the lock)
  *                      '---del---> DEAD --comes up, or the heap is swept--> FREE
  *
- * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a waiter
- * takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was claimed.
- * A sleep that only the clock ends is never taken back, so it has no node: the entry names the goroutine, and whoever takes
- * the entry out, under the lock, is the one who readies it. When a crowd fires all memory is cold, and a line that need not be
- * touched is worth more than any instruction.
+ * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a
+ * waiter takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was
+ * claimed. A sleep that only the clock ends is never taken back, so it has no node: the entry names the
+ * goroutine, and whoever takes the entry out, under the lock, is the one who readies it. When a crowd fires
+ * all memory is cold, and a line that need not be touched is worth more than any instruction.
  *
- * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes again, or is
- * set anew) must not be: its owner has a place for it (struct gort__timer_reserve), in a plain list at the heap of P 0. Reserving
- * room in a heap instead was rejected: which P sets it next is not known, nor whether the run is still the same.
- * Such a place is free before the function is called, so that this can use it again, and not touched afterwards, because
- * the owner may be gone then; who waits for the function asks the heap whose it is.
+ * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes
+ * again, or is set anew) must not be: its owner has a place for it (struct gort__timer_reserve), in a plain
+ * list at the heap of P 0. Reserving room in a heap instead was rejected: which P sets it next is not known,
+ * nor whether the run is still the same. Such a place is free before the function is called, so that this can
+ * use it again, and not touched afterwards, because the owner may be gone then; who waits for the function
+ * asks the heap whose it is.
  *
- * Ps that go out of use keep their heaps: whoever looks at all heaps looks at those of all Ps ever made. So changing
- * maxprocs moves no timer and can lose none.
- * Only the monotonic clock is asked (gort__os_now): setting the wall clock changes nothing, and time in suspend does
- * not count.
+ * Ps that go out of use keep their heaps: whoever looks at all heaps looks at those of all Ps ever made. So
+ * changing maxprocs moves no timer and can lose none.
+ * Only the monotonic clock is asked (gort__os_now): setting the wall clock changes nothing, and time in
+ * suspend does not count.
  *
- * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= *node->at; (3) the first entry is not
- * dead and its time is right, so `first` wakes nobody for nothing; (4) at most a quarter of the entries (and 64) are
- * dead; (5) live is the number of PENDING nodes and of sleepers. In debug builds sweeping checks (1).
+ * Invariants: (1) entry[i].when <= entry[4i+1 .. 4i+4].when; (2) entry.when <= *node->at; (3) the first entry
+ * is not dead and its time is right, so `first` wakes nobody for nothing; (4) at most a quarter of the
+ * entries (and 64) are dead; (5) live is the number of PENDING nodes and of sleepers. In debug builds
+ * sweeping checks (1).
  * Threads: set, del and fire by anybody inside, in parallel.
  */
 #include "sched/timer.h"
@@ -63,8 +67,9 @@
 enum { FREE, PENDING, FIRING, DEAD };
 
 struct gort__timer_node {
-    const int64_t *
-        at; /* where its time may be moved to later; NULL: it stays. Guarded by heap->lock, as all but seq and heap */
+    /* Where its time may be moved to later; NULL: it stays. Guarded by heap->lock, as all but seq and
+     * heap. */
+    const int64_t *at;
     void (*fn)(void *);
     union {
         void *arg;
@@ -123,7 +128,8 @@ static void sift_up(struct gort__heap *h, uint32_t i, struct gort__timer_entry e
     h->entry[i] = e;
 }
 
-/* Which of the children from `first` on is due first; there is at least one. Which it is nobody can guess, so no branch does. */
+/* Which of the children from `first` on is due first; there is at least one. Which it is nobody can guess, so
+ * no branch does. */
 static uint32_t first_child(const struct gort__heap *h, uint32_t first)
 {
     const struct gort__timer_entry *e = &h->entry[first];
@@ -181,7 +187,8 @@ static bool resize(struct gort__heap *h, uint32_t room)
     return true;
 }
 
-/* Gives memory back when an eighth would do; half of what is left is free then, so it does not come at once again. */
+/* Gives memory back when an eighth would do; half of what is left is free then, so it does not come at once
+ * again. */
 static void shrink(struct gort__heap *h)
 {
     uint32_t room = h->room;
@@ -222,7 +229,8 @@ static bool is_dead(const struct gort__timer_entry *e)
     return !is_sleeper(e) && node_of(e)->state == DEAD;
 }
 
-/* When the timer of an entry that is not dead is due. The memory at `at` is its owner's, who takes it back first. */
+/* When the timer of an entry that is not dead is due. The memory at `at` is its owner's, who takes it back
+ * first. */
 static int64_t due(const struct gort__timer_entry *e)
 {
     const struct gort__timer_node *node = is_sleeper(e) ? NULL : node_of(e);
@@ -507,8 +515,8 @@ bool gort__timer_cancel(struct gort__timer *t)
     return pending;
 }
 
-/* The caller is inside, but perhaps only with gort__enter_light, and too late to keep the run and its timers from ending: nobody
- * fires them any more. */
+/* The caller is inside, but perhaps only with gort__enter_light, and too late to keep the run and its timers
+ * from ending: nobody fires them any more. */
 static bool run_is_over(const struct gort__m *m)
 {
     gort__os_fence_light(); /* pairs with run.c:send_away_plain and end_threads */
@@ -544,9 +552,10 @@ void gort__timer_del(struct gort__timer *t)
 /* --- firing ------------------------------------------------------------------------------------ */
 
 /*
- * The first entry's time has come: out of the heap. Called with the lock held. while timers are coalesced goroutines, their stacks and
- * nodes have all left the caches since they were set, and waiting for that memory is most of what firing costs. So
- * what the next one needs is fetched meanwhile: it is one of the first's children, nearly always.
+ * The first entry's time has come: out of the heap. Called with the lock held. while timers are coalesced
+ * goroutines, their stacks and nodes have all left the caches since they were set, and waiting for that
+ * memory is most of what firing costs. So what the next one needs is fetched meanwhile: it is one of the
+ * first's children, nearly always.
  */
 static struct gort__timer_entry take_first(struct gort__heap *h)
 {
@@ -567,7 +576,8 @@ static struct gort__timer_entry take_first(struct gort__heap *h)
     return first;
 }
 
-/* Goroutines that sleep no more, in an array first: their records, which were asked for, come while others are taken out. */
+/* Goroutines that sleep no more, in an array first: their records, which were asked for, come while others
+ * are taken out. */
 struct slept {
     struct gort__g *g[BATCH];
     uint32_t n;
@@ -601,8 +611,8 @@ static void call_locked(struct gort__heap *h, struct gort__m *m, void (*fn)(void
     lock(h);
 }
 
-/* Fires those in their own places that are due. Called with the lock held. One thread does it at a time; what comes due
- * meanwhile, it sees. */
+/* Fires those in their own places that are due. Called with the lock held. One thread does it at a time; what
+ * comes due meanwhile, it sees. */
 static GORT_COLD uint32_t fire_oom(struct gort__heap *h, struct gort__m *m, int64_t now)
 {
     uint32_t n = 0;
@@ -622,8 +632,8 @@ static GORT_COLD uint32_t fire_oom(struct gort__heap *h, struct gort__m *m, int6
     return n;
 }
 
-/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no other; and the
- * few of a crowd are soon over. */
+/* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no
+ * other; and the few of a crowd are soon over. */
 static void ready(struct gort__m *m, struct gort__glist woken, bool coalesce)
 {
     struct gort__p *p = m->p;
@@ -645,10 +655,10 @@ static bool claim(struct gort__g *g)
 }
 
 /*
- * Whether m, which has fired n, should run some of those before it fires the rest: when 200,000 come at one instant the first
- * would start 100 ms late. None is lost or overtaken: the rest stays in the heap, in order, with first in the past. m has work, so it
- * picks, and looks at its timers every 61st time and before it would sleep; so do other Ps that have nothing to do. One that
- * has no P cannot run them and fires all.
+ * Whether m, which has fired n, should run some of those before it fires the rest: when 200,000 come at one
+ * instant the first would start 100 ms late. None is lost or overtaken: the rest stays in the heap, in order,
+ * with first in the past. m has work, so it picks, and looks at its timers every 61st time and before it
+ * would sleep; so do other Ps that have nothing to do. One that has no P cannot run them and fires all.
  */
 static bool enough(const struct gort__m *m, uint32_t n)
 {
@@ -747,8 +757,8 @@ void gort__timer_watch(void)
 }
 
 /*
- * Who fires is counted in `firing` before a timer leaves `live` and until its goroutine is in a queue, or until it is
- * set again: perhaps in a heap that was looked at before. Then `fired` has changed meanwhile.
+ * Who fires is counted in `firing` before a timer leaves `live` and until its goroutine is in a queue, or
+ * until it is set again: perhaps in a heap that was looked at before. Then `fired` has changed meanwhile.
  */
 uint32_t gort__timer_count(void)
 {

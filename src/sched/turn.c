@@ -2,41 +2,45 @@
 /*
  * turn.c - who runs next on a P when goroutines compete for it: the policy. docs/design/0015 tells why.
  *
- * Time is shared, not turns. A time slice belongs to a goroutine and to those that it hands its P to through `next`. sysmon
- * sees when it has lasted for 10 ms while others wait, and asks for its end: the next pick passes `next` over (OVER) and
- * takes a goroutine of the ring, or one that was preempted (held), in turns.
+ * Time is shared, not turns. A time slice belongs to a goroutine and to those that it hands its P to through
+ * `next`. sysmon sees when it has lasted for 10 ms while others wait, and asks for its end: the next pick
+ * passes `next` over (OVER) and takes a goroutine of the ring, or one that was preempted (held), in turns.
  *
- * What an event has woken (a timer, an fd, a plain thread) waits in a ring of its own, `events`, or in sched.woken if whoever
- * woke it has no P. It goes before the ring and before the preempted ones. If all Ps compute, sysmon asks one to stop; the
- * goroutine that was preempted for it is the first of the preempted ones, keeps what is left of its slice, and gets the P back
- * (OWES) as soon as the woken ones have parked. A woken goroutine that runs for more than 1 ms is preempted like any other.
+ * What an event has woken (a timer, an fd, a plain thread) waits in a ring of its own, `events`, or in
+ * sched.woken if whoever woke it has no P. It goes before the ring and before the preempted ones. If all Ps
+ * compute, sysmon asks one to stop; the goroutine that was preempted for it is the first of the preempted
+ * ones, keeps what is left of its slice, and gets the P back (OWES) as soon as the woken ones have parked. A
+ * woken goroutine that runs for more than 1 ms is preempted like any other.
  *
- * Woken goroutines do not starve the others: they take turns by equal time. A phase of theirs lasts for WOKEN_MOST at most
- * while others wait, and after one that took T the others have the P for T before the next one begins.
+ * Woken goroutines do not starve the others: they take turns by equal time. A phase of theirs lasts for
+ * WOKEN_MOST at most while others wait, and after one that took T the others have the P for T before the next
+ * one begins.
  *
  *     others --pick, or preempted for them--> WOKEN --none left, or WOKEN_MOST is over--> others: the one that P OWES its
  *                                                                                   turn to, else as ever
  *
- * tests/model/events.c explores that none of them is lost, handoff.c there that who is preempted for them goes on.
+ * tests/model/events.c explores that none of them is lost, handoff.c there that who is preempted for them
+ * goes on.
  * Threads: each by the M that holds the P, inside; gort__turn_may_stop by sysmon, a hint.
  */
 #include "sched/verbs.h"
 
 #define WOKEN_MOST ticks_of(5)  /* half of 100 ms is in many small parts */
 #define SLICE      ticks_of(10) /* GORT_SLICE */
-#define RATE_AFTER                                                                                           \
-    INT64_C(5000000) /* ns: in which reading two clocks, one after the other, is no error to speak of */
-#define RATE_ANEW INT64_C(1000000000) /* ns: a suspended machine's counter may go on, its clock does not */
+/* Ns: in which reading two clocks, one after the other, is no error to speak of. */
+#define RATE_AFTER INT64_C(5000000)
+#define RATE_ANEW  INT64_C(1000000000) /* ns: a suspended machine's counter may go on, its clock does not */
 
-static uint64_t
-    rate; /* of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon */
+/* Of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon. */
+static uint64_t rate;
 static struct {
     int64_t ns;
     uint64_t ticks;
     bool known; /* the rate, from before */
 } rate_from;    /* the look since which it counts; owned by sysmon */
 
-/* Before the first look 2.5 GHz is as good a guess as any on x86; elsewhere the processor says how fast it counts. */
+/* Before the first look 2.5 GHz is as good a guess as any on x86; elsewhere the processor says how fast it
+ * counts. */
 static uint64_t ticks_of(uint64_t ms)
 {
     uint64_t a_ms = gort__load(&rate, RELAXED);
@@ -58,8 +62,8 @@ void gort__turn_rate(int64_t now, bool begin)
 }
 
 /*
- * sysmon sees when a time slice is over, but not if each is short, because the global queue always has a goroutine between; and
- * without preemption it asks nobody.
+ * sysmon sees when a time slice is over, but not if each is short, because the global queue always has a
+ * goroutine between; and without preemption it asks nobody.
  */
 void gort__turn_look(struct gort__p *p)
 {
@@ -129,7 +133,8 @@ struct gort__g *gort__turn_last(struct gort__p *p)
     return p->mode & GORT_MODE_EVENTS ? take_woken(p) : NULL;
 }
 
-/* A phase that nobody else wanted to end may have been long; nobody is counted_no_p more than a contested one may take. */
+/* A phase that nobody else wanted to end may have been long; nobody is counted_no_p more than a contested one
+ * may take. */
 static void end_woken(struct gort__p *p)
 {
     uint64_t now = gort__arch_ticks(), took = now - p->woken_from;

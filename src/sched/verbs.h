@@ -13,8 +13,8 @@
 #include "mem/alloc.h"
 #include "sched/sched.h"
 
-/* Called at the end of each run, if set, when nobody is inside any more: for what a room above left to goroutines that are
- * gone. Set by that room (atomically). */
+/* Called at the end of each run, if set, when nobody is inside any more: for what a room above left to
+ * goroutines that are gone. Set by that room (atomically). */
 extern void (*gort__run_at_end)(void) GORT_HIDDEN;
 
 struct gort__m *gort__entry_plain(void);
@@ -62,8 +62,8 @@ void gort__entry_light_slow(struct gort__m *m);
 
 /*
  * Around a few instructions that hold a lock of the runtime, in a call that needs nothing else of an entry:
- * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing. It keeps no
- * run from ending, but a goroutine whose run has ended goes no further.
+ * whoever holds one must not be stopped by a signal. May be used inside as well, where it does nothing. It
+ * keeps no run from ending, but a goroutine whose run has ended goes no further.
  */
 static inline struct gort__m *gort__enter_light(void)
 {
@@ -89,8 +89,8 @@ static inline void gort__leave_light(struct gort__m **light)
 }
 
 /*
- * A goroutine's brackets around public calls that never park: between them the thread counts as inside all the time. So they
- * happen all, or none of them, before the end of the run.
+ * A goroutine's brackets around public calls that never park: between them the thread counts as inside all
+ * the time. So they happen all, or none of them, before the end of the run.
  */
 static inline struct gort__m *gort__nest(void)
 {
@@ -107,11 +107,12 @@ static inline void gort__nest_end(struct gort__m *m)
 }
 
 /*
- * Whoever finds no run on goes on outside of runs: those who wait in an object's queue are of ended ones, and gone. But a run may
- * have begun since then, they may be its, and its end would not wait for this thread. So with the object's lock in
- * hand, before the queue is looked at, the question is asked again; if one has begun the lock is dropped and the run entered. While the
- * lock is held and no run is on, nobody can come to the queue. Not more than a few times: a thread of ours that calls us at its very
- * end is not let in, and the end waits for it.
+ * Whoever finds no run on goes on outside of runs: those who wait in an object's queue are of ended ones, and
+ * gone. But a run may have begun since then, they may be its, and its end would not wait for this thread. So
+ * with the object's lock in hand, before the queue is looked at, the question is asked again; if one has
+ * begun the lock is dropped and the run entered. While the lock is held and no run is on, nobody can come to
+ * the queue. Not more than a few times: a thread of ours that calls us at its very end is not let in, and the
+ * end waits for it.
  */
 static inline bool gort__run_began(const struct gort__m *m)
 {
@@ -155,9 +156,9 @@ static inline void gort__light_free(void *object, size_t size)
 struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason reason);
 
 /*
- * The same for a goroutine, and a commit that always returns true and is known here. With one P it need not wait until the stack
- * is left: whoever readies g meanwhile, a plain thread, only queues it, and nobody but this M, which holds the P and
- * is inside, resumes what is queued. It may even pick g itself.
+ * The same for a goroutine, and a commit that always returns true and is known here. With one P it need not
+ * wait until the stack is left: whoever readies g meanwhile, a plain thread, only queues it, and nobody but
+ * this M, which holds the P and is inside, resumes what is queued. It may even pick g itself.
  */
 static GORT_ALWAYS_INLINE struct gort__m *gort__park_early(struct gort__m *m, gort__commit commit, void *arg,
                                                            enum gort__reason reason)
@@ -172,8 +173,9 @@ static GORT_ALWAYS_INLINE struct gort__m *gort__park_early(struct gort__m *m, go
 }
 
 /*
- * For a call that parks and then returns to its caller at once: `to`. The processor foresees that the one who goes on returns
- * to where the one who stopped would have. If that is wrong, the call had better end by gort__arch_ret_indirect.
+ * For a call that parks and then returns to its caller at once: `to`. The processor foresees that the one who
+ * goes on returns to where the one who stopped would have. If that is wrong, the call had better end by
+ * gort__arch_ret_indirect.
  */
 static inline void gort__ras_call_begins(struct gort__m *m, void *to)
 {
@@ -185,11 +187,11 @@ static inline bool gort__ras_call_matches(const struct gort__m *m, const void *t
     return m->ras_match && m->ras_call == to;
 }
 
-/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the supervisor, or a
- * thread outside of runs. */
+/* Makes a waiting goroutine runnable: it runs next on this P. Exactly once a park. Inside; m NULL: the
+ * supervisor, or a thread outside of runs. */
 void gort__ready(struct gort__m *m, struct gort__g *g);
-/* The same without a call, for the only P and if nobody is to run next. False: gort__ready is to be called. m is not
- * NULL, and schedules are not fuzzed. */
+/* The same without a call, for the only P and if nobody is to run next. False: gort__ready is to be called. m
+ * is not NULL, and schedules are not fuzzed. */
 static inline bool gort__ready_at_once(struct gort__m *m, struct gort__g *g)
 {
     struct gort__p *p = m->p;
@@ -249,7 +251,8 @@ static inline void gort__fuzz_release(struct gort__lock *l, enum gort__rank rank
         gort__fuzz_release_slow(l);
 }
 
-/* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer. Inside. */
+/* Not before now, and at most 100 us after it; cheaper than the clock. For time-outs that are much longer.
+ * Inside. */
 int64_t gort__cached_now(struct gort__m *m);
 
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
@@ -260,12 +263,15 @@ struct gort__m *gort__yield(struct gort__m *m);
 
 /* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
 int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
-/* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it does. */
+/* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it
+ * does. */
 int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
                         void (*done)(void *), void *done_arg);
-/* The same with two words, of which the first is a block (gort__argmem_get of args[1] bytes) that lives until fn returns. */
+/* The same with two words, of which the first is a block (gort__argmem_get of args[1] bytes) that lives until
+ * fn returns. */
 int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]);
-/* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory. Inside. */
+/* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory.
+ * Inside. */
 struct gort__g *gort__spawn_parked(struct gort__m *m, void (*fn)(void), uintptr_t arg,
                                    enum gort__reason reason);
 

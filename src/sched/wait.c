@@ -103,8 +103,8 @@ static bool commit_nap(struct gort__g *g, void *arg)
     return !err; /* else g may run already: its stack is not to be touched */
 }
 
-/* The lock is private to the wait: it keeps the goroutine on its stack until the commit is done with it. In a function of its own,
- * so that a sleep needs little of its stack. */
+/* The lock is private to the wait: it keeps the goroutine on its stack until the commit is done with it. In a
+ * function of its own, so that a sleep needs little of its stack. */
 static GORT_NOINLINE int wait_alone_shared(struct gort__m **m, int64_t deadline, enum gort__reason reason)
 {
     struct gort__lock lock = {0};

@@ -31,8 +31,8 @@ struct gort__waiter {
 struct gort__waitq {
     struct gort__waiter *first; /* atomic for those who look without the lock */
     struct gort__waiter *last;
-    uint64_t
-        run; /* which run the waiters belong to: those of an ended one are gone, and so are their records */
+    /* Which run the waiters belong to: those of an ended one are gone, and so are their records. */
+    uint64_t run;
 };
 
 /* How to wait on one object. */
@@ -135,15 +135,15 @@ static inline bool gort__wait_needs_claim(const struct gort__g *g, int64_t deadl
            (!no_cancel && (g->flags & GORT_G_CONTEXT));
 }
 
-/* Parks a shared wait; the object is unlocked once g is off its stack. Returns 0 when a peer ended it (g->wait_slot is
- * its record); else the error, and then the object is locked again. */
+/* Parks a shared wait; the object is unlocked once g is off its stack. Returns 0 when a peer ended it
+ * (g->wait_slot is its record); else the error, and then the object is locked again. */
 int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how);
 
 /* Waits for nobody: until the deadline or the context ends it. The error. */
 int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason reason);
 
-/* A deadline in the past is legal. One that lies long before the run is a duration by mistake, or -1 for "no deadline", which
- * debug builds refuse. */
+/* A deadline in the past is legal. One that lies long before the run is a duration by mistake, or -1 for "no
+ * deadline", which debug builds refuse. */
 static inline void gort__wait_deadline_check(int64_t deadline, const char *call)
 {
     if (GORT_CHECKS && deadline != GORT_TRY && deadline < gort__sched.started_at - 60 * GORT_SEC)

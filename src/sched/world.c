@@ -48,10 +48,11 @@ static bool sleeps_parked(const void *parked_sp)
 }
 
 /*
- * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it. Proof:
- * it marks itself as waking and looks at world_stay_asleep; the stopper sets that and looks at the mark, with fences between, so
- * not both miss the other. The mark leaves the stack pointer as it is: whoever was once seen to stand still can be looked
- * at from then on, also in the moment in which it finds out that it must not go on.
+ * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it.
+ * Proof: it marks itself as waking and looks at world_stay_asleep; the stopper sets that and looks at the
+ * mark, with fences between, so not both miss the other. The mark leaves the stack pointer as it is: whoever
+ * was once seen to stand still can be looked at from then on, also in the moment in which it finds out that
+ * it must not go on.
  */
 void gort__world_retract_sp(struct gort__m *m)
 {
@@ -115,7 +116,8 @@ static bool all_stopped(struct gort__m *self)
     return all;
 }
 
-/* Somebody else stops the world: lets it. False: it is stopped for good, and the caller is not one who would be. */
+/* Somebody else stops the world: lets it. False: it is stopped for good, and the caller is not one who would
+ * be. */
 static bool wait_for_turn(struct gort__m **m)
 {
     if (!m) {
@@ -170,13 +172,14 @@ bool gort__world_stop(struct gort__m **caller)
 
 /* --- user code too ----------------------------------------------------------------------------- */
 
-/* Until a thread whose signals are blocked is given up on: so many ns, and so many looks at it, because a machine that stood
- * still meanwhile has given nobody a chance. */
+/* Until a thread whose signals are blocked is given up on: so many ns, and so many looks at it, because a
+ * machine that stood still meanwhile has given nobody a chance. */
 int64_t gort__world_timeout = INT64_C(5000000000);
 #define USER_LOOKS 100
 
-/* Whether m runs no user code: it is no thread yet; or it is inside, and will wait before it leaves. What it interrupted must
- * stand still, too: somebody may look at its stack. If a program's own handler has left ours meanwhile, a signal tells. */
+/* Whether m runs no user code: it is no thread yet; or it is inside, and will wait before it leaves. What it
+ * interrupted must stand still, too: somebody may look at its stack. If a program's own handler has left ours
+ * meanwhile, a signal tells. */
 static bool user_stopped_locked(struct gort__m *m, bool first)
 {
     if (m->stopped || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
@@ -186,7 +189,8 @@ static bool user_stopped_locked(struct gort__m *m, bool first)
         return false;
     if (first && gort__load(&m->in_handler, RELAXED))
         gort__preempt_ask(m, true);
-    /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with block.c. */
+    /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with
+     * block.c. */
     bool idle = !gort__load(&m->block_g, ACQUIRE) && gort__load(&m->g, ACQUIRE) == &m->g0 &&
                 !gort__load(&m->block_g, RELAXED);
     return idle || sleeps_parked(gort__load(&m->parked_sp, ACQUIRE)); /* pairs with gort__world_publish_sp */

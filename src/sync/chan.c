@@ -10,10 +10,11 @@
  *
  *     buffer: | . | . | oldest @head | ... | newest | . |      ring of cap elements, len in use
  *
- * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders
- * wait only while the buffer is full and the channel is open; (3) so not both wait, except for
- * goroutines that select on both ends and cannot serve themselves; (4) it is freed by the last reference, or by the last
- * wait that comes back to it (`parked`) if that is later, or by the end of the run if that wait never does. tests/model/chan.c explores them, with select and deadlines.
+ * Invariants: (1) receivers wait only while the buffer is empty and the channel is open; (2) senders wait
+ * only while the buffer is full and the channel is open; (3) so not both wait, except for goroutines that
+ * select on both ends and cannot serve themselves; (4) it is freed by the last reference, or by the last wait
+ * that comes back to it (`parked`) if that is later, or by the end of the run if that wait never does.
+ * tests/model/chan.c explores them, with select and deadlines.
  * Threads: any; also outside runs as long as nothing has to wait.
  */
 #include "sync/chan.h"
@@ -51,7 +52,8 @@ gort_chan *gort_chan_ref(gort_chan *ch)
     return ch;
 }
 
-/* Channels without references, alive for the sake of waits that come back to them; if the run ends first, none does. */
+/* Channels without references, alive for the sake of waits that come back to them; if the run ends first,
+ * none does. */
 static struct {
     struct gort__lock lock; /* rank GORT_RANK_SYNC: taken inside that of a channel; guards the links */
     gort_chan *first;
@@ -132,7 +134,8 @@ void gort__chan_free(gort_chan *ch)
 static GORT_ALWAYS_INLINE void copy(void *to, const void *from, size_t n)
 {
     if (GORT_LIKELY(n == WORD)) {
-        /* With -flto compilers see the caller's object, and warn when it is smaller: they do not know that n is not 8 then. */
+        /* With -flto compilers see the caller's object, and warn when it is smaller: they do not know that n
+         * is not 8 then. */
         memcpy(gort__arch_opaque(to), gort__arch_opaque(from), WORD);
     } else if (n)
         memcpy(to, from, n);
@@ -154,7 +157,8 @@ static inline void advance(gort_chan *ch)
     ch->head = ch->head + 1 == ch->cap ? 0 : ch->head + 1;
 }
 
-/* The first that waits, claimed. It does not come back to the channel: if it was held for its sake, it is not any more. */
+/* The first that waits, claimed. It does not come back to the channel: if it was held for its sake, it is not
+ * any more. */
 static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq *q)
 {
     struct gort__waiter *w = gort__waitq_take(q);
@@ -163,7 +167,8 @@ static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq
     return w;
 }
 
-/* A queue is empty, or its first waiter can be served in a few instructions: no select, no deadline, and it wants the value. */
+/* A queue is empty, or its first waiter can be served in a few instructions: no select, no deadline, and it
+ * wants the value. */
 static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
 {
     return !q->first || (GORT_LIKELY(q->run == gort__load(&gort__sched.run, RELAXED)) &&
@@ -183,8 +188,9 @@ static GORT_ALWAYS_INLINE struct gort__waiter *next_waiter(gort_chan *ch, struct
 }
 
 /*
- * The two operations. `word` is a constant, so each is compiled twice: for anything, and for what is most frequent: elements of a
- * word, a value that is not NULL, and a simple queue of peers. The latter calls nothing.
+ * The two operations. `word` is a constant, so each is compiled twice: for anything, and for what is most
+ * frequent: elements of a word, a value that is not NULL, and a simple queue of peers. The latter calls
+ * nothing.
  */
 static GORT_ALWAYS_INLINE bool try_send(gort_chan *ch, const void *value, bool word, int *result,
                                         struct gort__waiter **wake)
@@ -266,8 +272,8 @@ static void unlock(void *ch)
     gort__fuzz_release(&((gort_chan *)ch)->lock, GORT_RANK_CHAN);
 }
 
-/* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel stays alive
- * for the sake of a wait that may end without a peer. */
+/* A wait with a deadline or under a context, or of a plain thread. Called with the lock held. The channel
+ * stays alive for the sake of a wait that may end without a peer. */
 static int wait_claimed(gort_chan *ch, void *value, int64_t deadline, bool sends, struct gort__m **m)
 {
     struct gort__waitq *q = sends ? &ch->senders : &ch->receivers;
@@ -292,7 +298,8 @@ static int wait_claimed(gort_chan *ch, void *value, int64_t deadline, bool sends
     return err;
 }
 
-/* The same with the leave: a call that waits like this is nothing but a jump in the functions below, and costs the others no register. */
+/* The same with the leave: a call that waits like this is nothing but a jump in the functions below, and
+ * costs the others no register. */
 static GORT_NOINLINE int wait_shared_and_leave(gort_chan *ch, void *value, int64_t deadline, bool sends,
                                                struct gort__m *m)
 {
@@ -321,8 +328,8 @@ static GORT_ALWAYS_INLINE int wait_in_queue(gort_chan *ch, void *value, struct g
     return w.result;
 }
 
-/* The operation has to wait. Called with the lock held; leaves. Only a peer ends a plain wait, and it does not look at the
- * channel afterwards. */
+/* The operation has to wait. Called with the lock held; leaves. Only a peer ends a plain wait, and it does
+ * not look at the channel afterwards. */
 typedef int wait_type(gort_chan *, void *, struct gort__m *, bool);
 static GORT_NOINLINE int wait_for_peer(gort_chan *ch, void *value, struct gort__m *m, bool sends)
 {
@@ -398,8 +405,9 @@ static GORT_NOINLINE int recv_slowly(gort_chan *ch, void *value, int64_t deadlin
 /* --- what is most frequent: a word each, goroutines, no deadline ---------------------------------- */
 
 /*
- * Nothing is called from here but by a jump at the end, so that no register has to be saved: of the 690 instructions of a
- * round trip over two channels a fifth did nothing else. What is not so simple goes the ways above.
+ * Nothing is called from here but by a jump at the end, so that no register has to be saved: of the 690
+ * instructions of a round trip over two channels a fifth did nothing else. What is not so simple goes the
+ * ways above.
  */
 static GORT_COLD int leave_slowly(struct gort__m *m, int result)
 {
@@ -447,7 +455,8 @@ static GORT_ALWAYS_INLINE int unlock_wake_and_leave(gort_chan *ch, struct gort__
     return leave_with(m, result);
 }
 
-/* Inside, with the lock. NULL: that is not done in a few instructions; whoever enters again then may be inside already. */
+/* Inside, with the lock. NULL: that is not done in a few instructions; whoever enters again then may be
+ * inside already. */
 static GORT_ALWAYS_INLINE struct gort__m *enter_at_once(gort_chan *ch)
 {
     struct gort__m *m = gort__enter_at_once();

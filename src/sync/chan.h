@@ -10,9 +10,10 @@
 
 #define GORT_CHAN_MAGIC 0x6368616eu /* "chan": a live one */
 
-/* A freed channel can be told as long as its memory is not used again: its magic is gone, and elem is DEAD. The fast ways of send
- * and receive are for elements of 8 bytes only, so they come to gort__chan_check then without a look at magic. (The
- * lock is part of a link of free memory: who finds it taken comes there as well.) */
+/* A freed channel can be told as long as its memory is not used again: its magic is gone, and elem is DEAD.
+ * The fast ways of send and receive are for elements of 8 bytes only, so they come to gort__chan_check then
+ * without a look at magic. (The lock is part of a link of free memory: who finds it taken comes there as
+ * well.) */
 #define GORT_CHAN_DEAD UINT32_MAX
 
 struct gort_chan {
@@ -20,8 +21,8 @@ struct gort_chan {
     uint32_t refs;          /* atomic */
     uint32_t elem;          /* bytes an element; fixed */
     uint32_t magic;         /* fixed */
-    uint32_t
-        parked; /* waits that may end without a peer, and then come back to it: it stays until they have, */
+    /* Waits that may end without a peer, and then come back to it: it stays until they have,. */
+    uint32_t parked;
     uint64_t parked_run; /* in this run */
     size_t cap;          /* fixed */
     size_t len;          /* atomic for gort_chan_len */
@@ -53,8 +54,8 @@ static inline bool gort__chan_maybe_ready(const gort_chan *ch, bool sends)
                  : len || gort__load(&ch->senders.first, RELAXED) || gort__load(&ch->closed, RELAXED);
 }
 
-/* With the lock held: a wait that may end without a peer begins and ends. True: it was the last user, so the caller
- * unlocks and frees. */
+/* With the lock held: a wait that may end without a peer begins and ends. True: it was the last user, so the
+ * caller unlocks and frees. */
 static inline void gort__chan_pin(gort_chan *ch)
 {
     uint64_t run = gort__load(&gort__sched.run, RELAXED);

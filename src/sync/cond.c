@@ -57,9 +57,10 @@ static void unlock_cond(void *arg)
 }
 
 /*
- * The wait ends with the mutex held, whatever ended it. Only between runs can a lock be refused: a plain thread
- * was sent away by the end of the run, and finds the mutex with another thread, which will unlock it; or with
- * a goroutine that went with the run and never will. After a second it must be that: the caller inherits the mutex.
+ * The wait ends with the mutex held, whatever ended it. Only between runs can a lock be refused: a plain
+ * thread was sent away by the end of the run, and finds the mutex with another thread, which will unlock it;
+ * or with a goroutine that went with the run and never will. After a second it must be that: the caller
+ * inherits the mutex.
  */
 static void lock_again(gort_mutex *mu)
 {

@@ -72,7 +72,8 @@ static void leave_tree(gort_ctx *ctx)
     unlock_tree();
 }
 
-/* And the ancestors that only it kept: one after the other, there may be more of them than a stack has room for. */
+/* And the ancestors that only it kept: one after the other, there may be more of them than a stack has room
+ * for. */
 static void destroy(struct gort__ref *ref)
 {
     GORT_ENTER_LIGHT();

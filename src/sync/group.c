@@ -2,10 +2,10 @@
 /*
  * group.c - groups of goroutines that fail and end together.
  *
- * Why: a context, a wait group and a semaphore in the right order; nothing here knows how waiting
- * works. There is no gort_group_wait_until: members use what the caller owns, so it must not go on before they have ended,
- * and -ETIMEDOUT or -ECANCELED could be the first error of a member as well. A parent with a deadline, or one that is
- * cancelled, ends the waits of the members, and so the wait for them.
+ * Why: a context, a wait group and a semaphore in the right order; nothing here knows how waiting works.
+ * There is no gort_group_wait_until: members use what the caller owns, so it must not go on before they have
+ * ended, and -ETIMEDOUT or -ECANCELED could be the first error of a member as well. A parent with a deadline,
+ * or one that is cancelled, ends the waits of the members, and so the wait for them.
  * Threads: any.
  */
 #include <errno.h>
@@ -37,7 +37,8 @@ gort_ctx *gort_group_ctx(gort_group *group)
     return group->gort_priv_ctx;
 }
 
-/* The end of a member, also by gort_exit; its context must not be the group's any more when the group goes. */
+/* The end of a member, also by gort_exit; its context must not be the group's any more when the group
+ * goes. */
 static void leave(void *arg)
 {
     gort_group *group = arg;

@@ -2,8 +2,8 @@
 /*
  * mutex.c - mutexes of one word.
  *
- * Why: 8 bytes that may lie in any struct, and one atomic operation on one byte of them each way without contention.
- * The waiters' records are on their stacks; the word points at the first of them:
+ * Why: 8 bytes that may lie in any struct, and one atomic operation on one byte of them each way without
+ * contention. The waiters' records are on their stacks; the word points at the first of them:
  *
  *     | 63 .. 52: the run | 51 .. 10: the first waiter, whose prev is the last one | 9: QUEUE | 8: WOKEN | 7 .. 0: the byte |
  *
@@ -12,31 +12,35 @@
  *                0x81  LOCKED | SLOW: somebody owns it, whose unlock must look at the queue
  *                0x80  SLOW: its owner is unlocking it and looks at the queue; nobody can take it yet
  *
- * The run (half its number, the last 12 bits) tells whether the waiters are still there. QUEUE: somebody changes the queue. WOKEN: a
- * waiter was woken to try again and has not yet done so, so there is no need to wake another.
+ * The run (half its number, the last 12 bits) tells whether the waiters are still there. QUEUE: somebody
+ * changes the queue. WOKEN: a waiter was woken to try again and has not yet done so, so there is no need to
+ * wake another.
  *
- * An unlock takes 1 from the byte. What is left is 0, and the mutex was free from that moment on, so it is not touched again; or
- * 0x80, and it still is the unlocker's, until the one store that ends unlock_slow. Anything else was not locked. The value
- * that was there is not asked for, only whether it is 0 now, which is what makes the subtraction cheaper than a
- * compare-and-swap; and lock and unlock both use the byte, because an operation on 8 bytes right after one on 1 of
- * them waits for it to reach the cache.
+ * An unlock takes 1 from the byte. What is left is 0, and the mutex was free from that moment on, so it is
+ * not touched again; or 0x80, and it still is the unlocker's, until the one store that ends unlock_slow.
+ * Anything else was not locked. The value that was there is not asked for, only whether it is 0 now, which is
+ * what makes the subtraction cheaper than a compare-and-swap; and lock and unlock both use the byte, because
+ * an operation on 8 bytes right after one on 1 of them waits for it to reach the cache.
  *
  * Normally an unlock makes the mutex free and wakes the first waiter, which competes with whoever
  * runs: they take it many times over while it is on its way, which is what makes mutexes fast. A
  * waiter that has waited for a millisecond is served by hand-over instead: LOCKED stays set and is
  * its own. (Hand-over always was rejected: each would cost a switch.)
  *
- * Invariants: (1) who holds QUEUE alone changes the pointer and WOKEN. (2) While QUEUE is held the byte changes only from 0 to LOCKED
- * (anybody), from LOCKED to 0 and from LOCKED | SLOW to SLOW (its owner), and as the holder of QUEUE wants it: so once that
- * has seen LOCKED | SLOW or SLOW, the mutex does not become free before QUEUE is. A waiter sets QUEUE and SLOW in one step, while
- * somebody owns the mutex: it cannot be overlooked. (3) Who has made the byte SLOW and holds QUEUE is the only one that
- * changes the word; it touches nothing after its last store but the waiter it took out. (4) While QUEUE is free and somebody waits,
- * SLOW or WOKEN is set: whoever queues up sees to it, taking WOKEN back goes with setting SLOW (lock_woken), and unlock_slow clears SLOW
- * only if it leaves WOKEN, or nobody waits. (5) WOKEN is taken back by the woken one: when it gets the lock or queues up again, and
- * then the owner's unlock wakes the next by (4), or by pass_on, which does that itself if the mutex is free then.
- * So while somebody waits, the mutex is owned by one who will wake it, or somebody is on the way. (WOKEN of an ended run promises
- * nothing, and its waiters need nothing; SLOW of an ended run costs a look. A goroutine that its run takes along while the byte
- * is SLOW leaves a mutex that nobody will ever unlock, as does one that is taken along with the lock held.)
+ * Invariants: (1) who holds QUEUE alone changes the pointer and WOKEN. (2) While QUEUE is held the byte
+ * changes only from 0 to LOCKED (anybody), from LOCKED to 0 and from LOCKED | SLOW to SLOW (its owner), and
+ * as the holder of QUEUE wants it: so once that has seen LOCKED | SLOW or SLOW, the mutex does not become
+ * free before QUEUE is. A waiter sets QUEUE and SLOW in one step, while somebody owns the mutex: it cannot be
+ * overlooked. (3) Who has made the byte SLOW and holds QUEUE is the only one that changes the word; it
+ * touches nothing after its last store but the waiter it took out. (4) While QUEUE is free and somebody
+ * waits, SLOW or WOKEN is set: whoever queues up sees to it, taking WOKEN back goes with setting SLOW
+ * (lock_woken), and unlock_slow clears SLOW only if it leaves WOKEN, or nobody waits. (5) WOKEN is taken back
+ * by the woken one: when it gets the lock or queues up again, and then the owner's unlock wakes the next by
+ * (4), or by pass_on, which does that itself if the mutex is free then. So while somebody waits, the mutex is
+ * owned by one who will wake it, or somebody is on the way. (WOKEN of an ended run promises nothing, and its
+ * waiters need nothing; SLOW of an ended run costs a look. A goroutine that its run takes along while the
+ * byte is SLOW leaves a mutex that nobody will ever unlock, as does one that is taken along with the lock
+ * held.)
  * Threads: any.
  */
 #include <errno.h>
@@ -83,7 +87,8 @@ static inline bool unlock_fast(gort_mutex *mu)
     return gort__sub(GORT_PRIV_BYTE(mu), LOCKED, RELEASE) == LOCKED; /* pairs with lock_fast, lock_slow */
 }
 
-/* A run's number is up by two from one run to the next, and even while none is on: so the end of a run is a new stamp. */
+/* A run's number is up by two from one run to the next, and even while none is on: so the end of a run is a
+ * new stamp. */
 static uint64_t run_stamp(uint64_t run)
 {
     return run >> 1 << RUN_SHIFT;
@@ -135,8 +140,9 @@ static uint64_t lock_queue(gort_mutex *mu)
 }
 
 /*
- * Puts the queue back, with WOKEN as given. The mutex stays as it is, but SLOW is taken from an owner whose unlock need not wake
- * anybody. If it must, SLOW has been set since this queue was taken, or before: the mutex has not become free (2).
+ * Puts the queue back, with WOKEN as given. The mutex stays as it is, but SLOW is taken from an owner whose
+ * unlock need not wake anybody. If it must, SLOW has been set since this queue was taken, or before: the
+ * mutex has not become free (2).
  */
 static void unlock_queue(gort_mutex *mu, struct gort__waitq q, uint64_t woken)
 {
@@ -184,8 +190,8 @@ static bool spin(gort_mutex *mu)
 }
 
 /*
- * A woken waiter gives up: somebody else must be woken in its place. If the mutex is free, now; else its owner does that, who
- * cannot get away once SLOW is set (2).
+ * A woken waiter gives up: somebody else must be woken in its place. If the mutex is free, now; else its
+ * owner does that, who cannot get away once SLOW is set (2).
  */
 static void pass_on(struct gort__m *m, gort_mutex *mu)
 {
@@ -203,7 +209,8 @@ static void pass_on(struct gort__m *m, gort_mutex *mu)
         gort__ready(m, w->g);
 }
 
-/* A free mutex, found by a waiter that was woken: it takes its mark back, but never while somebody has QUEUE. */
+/* A free mutex, found by a waiter that was woken: it takes its mark back, but never while somebody has
+ * QUEUE. */
 static bool lock_woken(gort_mutex *mu, uint64_t s)
 {
     uint64_t slow = s & POINTER ? SLOW : 0;
@@ -284,7 +291,8 @@ int gort_mutex_lock_until(gort_mutex *mu, int64_t deadline)
     return GORT_LIKELY(lock_fast(mu)) ? 0 : lock_slow(mu, deadline, false);
 }
 
-/* The owner of a lock that is held for ever, because its goroutine went with its run: also in the middle of an unlock. */
+/* The owner of a lock that is held for ever, because its goroutine went with its run: also in the middle of
+ * an unlock. */
 void gort__mutex_inherit(gort_mutex *mu)
 {
     gort__or(GORT_PRIV_BYTE(mu), LOCKED, ACQUIRE); /* pairs with unlock_fast */

@@ -27,7 +27,8 @@ static inline void gort__object_unlock(uint32_t *word)
     gort__fuzz_release((struct gort__lock *)(void *)word, GORT_RANK_SYNC);
 }
 
-/* Queues w and waits; the object is locked, and unlocked when it returns. What a peer granted, or an error. */
+/* Queues w and waits; the object is locked, and unlocked when it returns. What a peer granted, or an
+ * error. */
 int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
                       int64_t deadline, enum gort__reason reason, bool no_cancel, const char *call);
 

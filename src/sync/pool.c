@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - a fixed number of workers behind a bounded queue, built on the public calls only, but for the words of a fatal error.
+ * pool.c - a fixed number of workers behind a bounded queue, built on the public calls only, but for the
+ * words of a fatal error.
  *
  * Why: a channel is a bounded queue with waiting at both ends, and closing it lets the workers
  * finish what is in it. It shows what users can build themselves.
@@ -78,7 +79,8 @@ int gort_pool_submit_until(gort_pool *pool, void (*fn)(void *), void *arg, int64
     return jobs ? gort_chan_send_until(jobs, &job, deadline) : -EPIPE; /* closed */
 }
 
-/* As the plain waits for sync objects, it is not cut short by the context in use: a job that nobody looks after is run. */
+/* As the plain waits for sync objects, it is not cut short by the context in use: a job that nobody looks
+ * after is run. */
 int gort_pool_submit(gort_pool *pool, void (*fn)(void *), void *arg)
 {
     GORT_NEED("gort_pool_submit", "pool", pool);

@@ -2,12 +2,11 @@
 /*
  * select.c - waiting for one of several channel operations.
  *
- * How: one of the cases that look as if they could happen is drawn, and done if it still can: that takes one lock.
- * Otherwise lock all channels, in the order of their addresses so that two selects over the same ones
- * cannot wait for each other; try the cases in a random order; if none can happen, leave a
- * record in each queue and park. All records belong to one goroutine and are shared: the first peer
- * to claim it (wait.c) serves its case, the others drop what they find. Woken, the goroutine
- * takes its other records out.
+ * How: one of the cases that look as if they could happen is drawn, and done if it still can: that takes one
+ * lock. Otherwise lock all channels, in the order of their addresses so that two selects over the same ones
+ * cannot wait for each other; try the cases in a random order; if none can happen, leave a record in each
+ * queue and park. All records belong to one goroutine and are shared: the first peer to claim it (wait.c)
+ * serves its case, the others drop what they find. Woken, the goroutine takes its other records out.
  * Up to 16 cases need no memory beyond the stack.
  * Invariants: (1) exactly one case happens; (2) no record is left in a queue after the return.
  * Threads: any; outside runs only what can happen at once.
@@ -44,8 +43,8 @@ static void lock_all(void *arg)
             gort__lock_take(&chan_at(s, i)->lock, GORT_RANK_CHAN);
 }
 
-/* From the last to the first; nothing of *s is looked at after the last unlock, because then its goroutine may
- * go on and leave the stack that it lies on. */
+/* From the last to the first; nothing of *s is looked at after the last unlock, because then its goroutine
+ * may go on and leave the stack that it lies on. */
 static void unlock_all(void *arg)
 {
     struct sel *s = arg;
@@ -69,8 +68,8 @@ static bool try_case(gort_case *c, struct gort__waiter **wake)
     return done;
 }
 
-/* Draws one of the cases that look as if they could happen, so that each is as likely, and does it. -1: none does, or it
- * has changed; then only a look at all of them at once tells. Checks the cases. */
+/* Draws one of the cases that look as if they could happen, so that each is as likely, and does it. -1: none
+ * does, or it has changed; then only a look at all of them at once tells. Checks the cases. */
 static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort__rand *r,
                    struct gort__waiter **wake)
 {
@@ -104,8 +103,8 @@ static void swap(uint16_t *a, uint16_t *b)
     *b = k;
 }
 
-/* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the first of
- * them that waits. */
+/* Fills order: insertion sort, n is small; cases of one channel in a random order, because peers serve the
+ * first of them that waits. */
 static void sort_few(struct sel *s, size_t n, struct gort__rand *r)
 {
     for (size_t k = 0; k < n; k++) {
@@ -123,7 +122,8 @@ static void sort_few(struct sel *s, size_t n, struct gort__rand *r)
     }
 }
 
-/* The first n of order are a heap, the highest address on top, but for the one at `at`, which may be too low. */
+/* The first n of order are a heap, the highest address on top, but for the one at `at`, which may be too
+ * low. */
 static void sift_down(struct sel *s, uint32_t at, uint32_t n)
 {
     uint16_t k = s->order[at];
@@ -137,7 +137,8 @@ static void sift_down(struct sel *s, uint32_t at, uint32_t n)
     s->order[at] = k;
 }
 
-/* The same for any number: what is shuffled first leaves equals in a random order, however they are sorted. */
+/* The same for any number: what is shuffled first leaves equals in a random order, however they are
+ * sorted. */
 static void sort_many(struct sel *s, size_t n, struct gort__rand *r)
 {
     for (size_t k = 0; k < n; k++)
@@ -154,7 +155,8 @@ static void sort_many(struct sel *s, size_t n, struct gort__rand *r)
     }
 }
 
-/* Does the first case that can happen in a random order, so each that can is as likely. -1: none. All locked. */
+/* Does the first case that can happen in a random order, so each that can is as likely. -1: none. All
+ * locked. */
 static int try_all(struct sel *s, struct gort__rand *r, struct gort__waiter **wake)
 {
     bool any = false;
@@ -221,8 +223,8 @@ static GORT_ALWAYS_INLINE int wait_all(struct sel *s, int64_t deadline, struct g
     const struct gort__waiter *won = err ? NULL : (*m)->g->wait_slot;
     if (err)
         unlock_all(s);
-    /* The commit unlocks the lowest channel last. Its lock was the peer's, or is taken here first: after that nobody but this
-     * goroutine looks at *s. */
+    /* The commit unlocks the lowest channel last. Its lock was the peer's, or is taken here first: after that
+     * nobody but this goroutine looks at *s. */
     for (uint32_t i = 0; i < s->n; i++)
         if (&s->waiters[s->order[i]] != won) /* that one is out, and its channel may be gone */
             leave(&s->cases[s->order[i]], &s->waiters[s->order[i]]);

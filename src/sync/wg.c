@@ -132,8 +132,8 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
 
 enum { ADDED, MUST_ENTER, MUST_WAKE };
 
-/* MUST_WAKE: LOCK is taken and the waiters are to be woken. Whoever would take it must be inside already, because
- * waiters spin on it: MUST_ENTER, nothing was done. */
+/* MUST_WAKE: LOCK is taken and the waiters are to be woken. Whoever would take it must be inside already,
+ * because waiters spin on it: MUST_ENTER, nothing was done. */
 static inline int add(gort_wg *wg, int n, bool inside)
 {
     for (uint64_t s = gort__load(&wg->gort_priv_state, RELAXED);;) {
@@ -160,8 +160,8 @@ static GORT_NOINLINE void add_inside(gort_wg *wg, int n)
 {
     struct gort__m *m = gort__enter();
     int then = add(wg, n, true);
-    /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who comes and finds a count
-     * of zero would go, and take the group along. Pairs with take_lock. */
+    /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who
+     * comes and finds a count of zero would go, and take the group along. Pairs with take_lock. */
     for (int tries = GORT_ENTER_TRIES; then == MUST_WAKE && gort__run_began(m) && tries > 0; tries--) {
         gort__sub(&wg->gort_priv_state, LOCK + (uint64_t)n, RELEASE);
         m = gort__enter();

@@ -2,22 +2,24 @@
 /*
  * timer.c - functions that are called at a time, in a goroutine of their own.
  *
- * Why: firing and calling are two steps. When the time has come a goroutine is started for the
- * call, and it looks under the timer's lock whether its call is still wanted (the generation it was started for is the
- * current one) before it begins. So stop and reset can tell the truth until the very last
- * moment, and nothing of a former setting happens after a reset.
+ * Why: firing and calling are two steps. When the time has come a goroutine is started for the call, and it
+ * looks under the timer's lock whether its call is still wanted (the generation it was started for is the
+ * current one) before it begins. So stop and reset can tell the truth until the very last moment, and nothing
+ * of a former setting happens after a reset.
  *
  *     IDLE --new, reset--> PENDING --time--> STARTED --begins--> PENDING or IDLE, with calls == 1
  *      ^-------------------- stop, reset -------'
  *
- * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time it was
- * fired for is not, or not yet, the current setting's.
- * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock; (2) gen
- * changes with every stop and reset, unless it only moves a PENDING one to later; (3) the record lives as long as it has
- * references: its owner's, one while it is set in the scheduler, one for each started call; (4) all but the owner's end with the run, and so does the state.
+ * Stopping never waits for a timer that is just firing: that one asks for the lock, and finds that the time
+ * it was fired for is not, or not yet, the current setting's.
+ * Invariants: (1) PENDING exactly while heap is set in the scheduler, or has fired and waits for the lock;
+ * (2) gen changes with every stop and reset, unless it only moves a PENDING one to later; (3) the record
+ * lives as long as it has references: its owner's, one while it is set in the scheduler, one for each started
+ * call; (4) all but the owner's end with the run, and so does the state.
  *
- * Most timers are time-outs that are set to a later time again and again and never come. Such a reset writes the new time into the
- * record, where the heap reads it when the entry comes up (sched/timer.c); all that it touches is the record's first line.
+ * Most timers are time-outs that are set to a later time again and again and never come. Such a reset writes
+ * the new time into the record, where the heap reads it when the entry comes up (sched/timer.c); all that it
+ * touches is the record's first line.
  * Threads: any; fire by whoever sees to due timers.
  */
 #include <errno.h>
@@ -35,8 +37,8 @@
 enum { IDLE, PENDING, STARTED };
 
 struct gort_timer {
-    int64_t
-        when; /* atomic: the heap reads it without the lock. In a freed record the allocator's link lies here */
+    /* Atomic: the heap reads it without the lock. In a freed record the allocator's link lies here. */
+    int64_t when;
     struct gort__lock lock; /* rank GORT_RANK_SYNC; guards the rest */
     uint32_t refs;          /* atomic, written under lock */
     uint32_t state;
@@ -54,7 +56,8 @@ struct gort_timer {
 _Static_assert(sizeof(struct gort_timer) <= GORT_TIMER_BYTES, "see record_get");
 _Static_assert(offsetof(struct gort_timer, heap) <= GORT_LINE, "what a reset touches is one line");
 
-/* The last record that was freed on a P is the next one there: that saves the two locks of the allocator. Inside; m NULL: no run is on. */
+/* The last record that was freed on a P is the next one there: that saves the two locks of the allocator.
+ * Inside; m NULL: no run is on. */
 static GORT_ALWAYS_INLINE gort_timer *record_get(struct gort__m *m)
 {
     struct gort__p *p = m ? m->p : NULL;
@@ -107,7 +110,8 @@ static void unlock_and_drop(gort_timer *t)
         record_put(NULL, t);
 }
 
-/* When a timer for so long is due. Most are time-outs that are not reached: see cached_now.c. m NULL: no run is on. */
+/* When a timer for so long is due. Most are time-outs that are not reached: see cached_now.c. m NULL: no run
+ * is on. */
 static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns)
 {
     int64_t when;
@@ -118,8 +122,8 @@ static GORT_ALWAYS_INLINE int64_t due_in(struct gort__m *m, int64_t ns)
 
 static void fire(void *arg);
 
-/* Into the heap, for t->when. Called with the lock held; or by the only one who has it, until it is in the heap: so nothing is
- * written after that. */
+/* Into the heap, for t->when. Called with the lock held; or by the only one who has it, until it is in the
+ * heap: so nothing is written after that. */
 static void arm_locked(gort_timer *t)
 {
     t->state = PENDING;
@@ -219,7 +223,8 @@ static void fire(void *arg)
     unlock_and_drop(t);
 }
 
-/* One by one: of a whole record of zeros compilers make a string instruction that takes longer than all the rest. */
+/* One by one: of a whole record of zeros compilers make a string instruction that takes longer than all the
+ * rest. */
 static void init(gort_timer *t, void (*fn)(void *), void *arg)
 {
     t->lock = (struct gort__lock){0};
@@ -252,8 +257,8 @@ gort_timer *gort_timer_new(int64_t first, int64_t period, void (*fn)(void *), vo
     return t;
 }
 
-/* Takes back what has been set and not begun. True: there was something. m NULL: no run is on, or it is just ending, and
- * takes its timers along. */
+/* Takes back what has been set and not begun. True: there was something. m NULL: no run is on, or it is just
+ * ending, and takes its timers along. */
 static GORT_ALWAYS_INLINE bool cancel_locked(struct gort__m *m, gort_timer *t)
 {
     bool active = t->state != IDLE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadlock.c - when all goroutines sleep and nothing can wake them, the program says so and who waits for what;
- * and it never says so when something still can.
+ * deadlock.c - when all goroutines sleep and nothing can wake them, the program says so and who waits for
+ * what; and it never says so when something still can.
  * Covers: src/sched/supervisor.c
  */
 #include <gort.h>

@@ -196,7 +196,8 @@ static void let_them_end(void)
         gort_yield();
 }
 
-/* A dump reads the name of one that just ended, while others take its memory: whatever they are, it is a name. */
+/* A dump reads the name of one that just ended, while others take its memory: whatever they are, it is a
+ * name. */
 TEST_GO(what_was_a_name_stays_one, .procs = "1,2")
 {
     char bytes[128];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * null.c - NULL where a public call must be given something: one line that names the call and what is missing, never a
- * SIGSEGV. The table has a row for each pointer of each call: NEED tells what is missing, FINE that NULL means something. A call
- * that has no row is found by tools/symbols. (`arg`, `value` and the like, which are passed on and never looked at, need none.)
+ * null.c - NULL where a public call must be given something: one line that names the call and what is
+ * missing, never a SIGSEGV. The table has a row for each pointer of each call: NEED tells what is missing,
+ * FINE that NULL means something. A call that has no row is found by tools/symbols. (`arg`, `value` and the
+ * like, which are passed on and never looked at, need none.)
  * Covers: include/gort/
  */
 #include <gort.h>

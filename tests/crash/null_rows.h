@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* null_rows.h - the table of null.c: each pointer parameter of each public call; in the order of the headers. */
+/* null_rows.h - the table of null.c: each pointer parameter of each public call; in the order of the
+ * headers. */
 
 NEED(gort_run, fn, "function", gort_run(NULL, NULL))
 NEED(gort_run_with, fn, "function", gort_run_with(NULL, NULL, NULL))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.c - a stack that is used up ends the program with a report that says who, where and what to change; other faults
- * are none of our business.
+ * overflow.c - a stack that is used up ends the program with a report that says who, where and what to
+ * change; other faults are none of our business.
  * Covers: src/sched/overflow.c src/os/linux/fault.c src/os/linux/symbol.c src/mem/stack.c
  */
 #include <gort.h>
@@ -174,7 +174,8 @@ static void large_frames(void *unused)
     frame_of_100_kib(0);
 }
 
-/* Larger than the guard. Without -fstack-clash-protection a frame may go past it; here it is the lowest slot that does. */
+/* Larger than the guard. Without -fstack-clash-protection a frame may go past it; here it is the lowest slot
+ * that does. */
 TEST_GO(frames_larger_than_the_guard,
         .crash =
             "stack overflow in goroutine [0-9]+$\n"
@@ -209,7 +210,8 @@ TEST_GO(alloca_with_probes, .crash = "stack overflow in goroutine [0-9]+$\n^it u
 
 /* --- canaries ---------------------------------------------------------------------------------------------------- */
 
-/* The lower end of the default stack on which the caller has only begun: it is still on the uppermost page. */
+/* The lower end of the default stack on which the caller has only begun: it is still on the uppermost
+ * page. */
 static volatile char *my_stack(void)
 {
     volatile char here = 0;

@@ -28,7 +28,8 @@ static void use_some_stack(void *arg)
     (void)arg;
 }
 
-/* Many at a time, each on a stack of its own. All advice may be refused from before the first of them is free. */
+/* Many at a time, each on a stack of its own. All advice may be refused from before the first of them is
+ * free. */
 static void burst(bool refused)
 {
     atomic_store(&sum, 0);

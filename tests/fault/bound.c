@@ -4,9 +4,10 @@
  * Build: faults
  * Covers: src/sched/handoff.c src/sched/tight.c
  *
- * A bound goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there to pick it, and
- * none can be made, for want of memory or because the kernel refuses threads, its own M is still there: it must not
- * wait for others, for ever if need be. One P, so that there is no other M from the start.
+ * A bound goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there
+ * to pick it, and none can be made, for want of memory or because the kernel refuses threads, its own M is
+ * still there: it must not wait for others, for ever if need be. One P, so that there is no other M from the
+ * start.
  */
 #include <gort.h>
 

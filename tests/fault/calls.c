@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls.c - goroutines, and everything by which they wait for one another and for the time, when the kernel refuses.
+ * calls.c - goroutines, and everything by which they wait for one another and for the time, when the kernel
+ * refuses.
  * Build: faults
  * Covers: src/sched/spawn.c src/sched/extra.c src/sched/key.c src/sched/block.c src/sched/timer.c src/sync/chan.c
  * Covers: src/sync/ctx.c src/sync/group.c src/sync/pool.c src/time/timer.c src/time/ticker.c
@@ -180,7 +181,8 @@ FAULTS_UP_TO(2, world)
     return both(err, gort_wg_wait(&wg));
 }
 
-/* What the test itself does with fds must not be what is counted: poll, pipe and dprintf do not pass through fault.c. */
+/* What the test itself does with fds must not be what is counted: poll, pipe and dprintf do not pass through
+ * fault.c. */
 static intptr_t block_on(void *ends)
 {
     struct pollfd p = {.fd = ((int *)ends)[0], .events = POLLIN};
@@ -221,7 +223,8 @@ FAULTS(block)
     return both(block_one(0), both(block_one(1), block_one(2)));
 }
 
-/* A plain thread that uses what the goroutines use. Without memory for its record it is as if there was no run. */
+/* A plain thread that uses what the goroutines use. Without memory for its record it is as if there was no
+ * run. */
 struct plain {
     gort_chan *ch;
     int err;
@@ -560,8 +563,9 @@ TEST_GO(maxprocs_up_and_down_is_flat, .env = "GORT_MAXPROCS=1")
 
 enum {
     TIMERS = 400,
+    /* A heap has room for so many at first: timer.c:SKEW places are left out. */
     ROOM = 253
-}; /* a heap has room for so many at first: timer.c:SKEW places are left out */
+};
 static gort_timer *timer[TIMERS];
 
 static void set_again(int from, int to)

@@ -48,7 +48,8 @@ static void echo_once(void *arg)
     atomic_store(&e->over, true);
 }
 
-/* Closes it under the one who accepts: not before, else the number may be somebody else's when that one uses it. */
+/* Closes it under the one who accepts: not before, else the number may be somebody else's when that one uses
+ * it. */
 static void close_under(struct echo *e)
 {
     while (!atomic_load(&e->over) && !gort__poll_pending())

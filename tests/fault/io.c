@@ -4,8 +4,8 @@
  * Build: faults
  * Covers: src/io/rw.c src/io/file.c src/io/buf.c
  *
- * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is as if it had
- * not been made before.
+ * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is
+ * as if it had not been made before.
  */
 #include "trial.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net.c - what fds.c leaves out of sockets and children: options, addresses, gort_go_when, children that are killed.
+ * net.c - what fds.c leaves out of sockets and children: options, addresses, gort_go_when, children that are
+ * killed.
  * Build: faults
  * Covers: src/io/listen.c src/io/dial.c src/io/addr.c src/io/when.c src/io/process.c
  *
- * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is as if it had
- * not been made before.
+ * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is
+ * as if it had not been made before.
  */
 #include "trial.h"
 
@@ -130,8 +131,8 @@ static void when_ready(void *arg)
     }
     CHECK_EQ(n, 5);
     CHECK_EQ(memcmp(text, "hello", 5), 0);
-    gort_wg_done(
-        &g->wg); /* a second one is fatal: so much for those that were refused and started all the same */
+    /* A second one is fatal: so much for those that were refused and started all the same. */
+    gort_wg_done(&g->wg);
 }
 
 FAULTS(go_when_ready)

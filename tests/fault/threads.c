@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * threads.c - thread creation is refused (EAGAIN): one warning, the threads there are go on, and new ones come
- * when they may.
+ * threads.c - thread creation is refused (EAGAIN): one warning, the threads there are go on, and new ones
+ * come when they may.
  * Covers: src/sched/supervisor.c src/sched/tight.c
  *
  * The program's own pthread_create stands before libc's and refuses on demand; the sanitizers need theirs.
@@ -196,8 +196,9 @@ TEST(it_is_said_once, .env = "GORT_MAXPROCS=4")
 }
 
 /*
- * One thread beside the supervisor, none for sysmon, and each goroutine in turn keeps it for itself while it waits: their timers and
- * fds are seen to, and the thread of one that ends bound is followed by another, which is no sysmon either.
+ * One thread beside the supervisor, none for sysmon, and each goroutine in turn keeps it for itself while it
+ * waits: their timers and fds are seen to, and the thread of one that ends bound is followed by another,
+ * which is no sysmon either.
  */
 static int ends[2];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - timers that were promised come, also when the heaps of timers are full and there is no memory for more.
+ * timers.c - timers that were promised come, also when the heaps of timers are full and there is no memory
+ * for more.
  *
  * Build: faults
  * Covers: src/sched/timer.c src/time/timer.c src/time/ticker.c

@@ -2,9 +2,9 @@
 /*
  * trial.h - an operation, with the k-th call of the kernel beneath it failing, for every k.
  *
- * An operation is a function that does something with the public calls, cleans up whatever happens, and returns 0 or
- * the first error. For each kind of fault and each k a forked child, in which nothing has been cached yet, tries it in
- * the middle of a run, or with the start of the run included. What must hold:
+ * An operation is a function that does something with the public calls, cleans up whatever happens, and
+ * returns 0 or the first error. For each kind of fault and each k a forked child, in which nothing has been
+ * cached yet, tries it in the middle of a run, or with the start of the run included. What must hold:
  *     - the result is 0 or the error that was injected (not that of anything else, and nothing hangs);
  *     - the operation works when it is done again, in the same run and in a new one;
  *     - no goroutine, fd or thread is left, and error paths that are taken again and again do not add up memory.
@@ -41,7 +41,8 @@ static struct {
     const gort_config *config; /* of the runs; NULL: the default */
 } trial;
 
-/* Whether a call may fail like this because of the fault. What is only a help, or comes again, must not show at all. */
+/* Whether a call may fail like this because of the fault. What is only a help, or comes again, must not show
+ * at all. */
 static bool may_return(int kind, int err, bool starting)
 {
     switch (kind) {
@@ -190,8 +191,8 @@ static inline void close_both(const int ends[2])
     gort_close(ends[1]);
 }
 
-/* Whether a call in the middle of a run failed because of the fault, which the rest of the operation is then spared. Not
- * -EAGAIN: GORT_TRY says so, and the runtime does not pass on that there is no thread. */
+/* Whether a call in the middle of a run failed because of the fault, which the rest of the operation is then
+ * spared. Not -EAGAIN: GORT_TRY says so, and the runtime does not pass on that there is no thread. */
 static inline bool refused(long got, int *err)
 {
     if (got >= 0 || got == -EAGAIN || got != -fault_error(trial.kind) ||
@@ -202,7 +203,8 @@ static inline bool refused(long got, int *err)
     return true;
 }
 
-/* A call that is made again when the fault hit it: it must have changed nothing. The error is kept in err, an int. */
+/* A call that is made again when the fault hit it: it must have changed nothing. The error is kept in err, an
+ * int. */
 #define AGAIN(err, call)                                                                                     \
     __extension__({                                                                                          \
         long again_got = (long)(call);                                                                       \
@@ -223,8 +225,8 @@ static inline int surely_go(gort_wg *wg, void (*fn)(void *), void *arg)
 /* --- nothing leaks ---------------------------------------------------------------------------- */
 
 /*
- * From the k-th call on all fail, and the operation is tried again and again; then all work, and so on. What an error
- * path forgets to free adds up until a slab needs another chunk, or fds are left.
+ * From the k-th call on all fail, and the operation is tried again and again; then all work, and so on. What
+ * an error path forgets to free adds up until a slab needs another chunk, or fds are left.
  */
 static struct {
     op_fn *op;

@@ -3,7 +3,8 @@
  * addr.c - addresses: text to address and back, and any bytes as an address.
  * Covers: src/io/addr.c
  *
- * The first byte chooses the kind of network. What parses must print, and what was printed must parse to the same again.
+ * The first byte chooses the kind of network. What parses must print, and what was printed must parse to the
+ * same again.
  */
 #include <gort.h>
 

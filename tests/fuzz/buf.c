@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * buf.c - buffered readers against a model: the data are an array, and every call must give what the array says.
+ * buf.c - buffered readers against a model: the data are an array, and every call must give what the array
+ * says.
  * Covers: src/io/buf.c
  *
- * The input: size of the buffer, how many bytes are calls, these calls, and the rest is what is read. No run is on: all of it
- * is in a pipe whose other end is closed.
+ * The input: size of the buffer, how many bytes are calls, these calls, and the rest is what is read. No run
+ * is on: all of it is in a pipe whose other end is closed.
  */
 #include <gort.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cgroup.c - the files that limit the CPUs, in a made-up machine: which groups, which mounts, which limits, separated by
- * a byte 1. However they read, there is at least one CPU and no more than the affinity allows.
+ * cgroup.c - the files that limit the CPUs, in a made-up machine: which groups, which mounts, which limits,
+ * separated by a byte 1. However they read, there is at least one CPU and no more than the affinity allows.
  * Covers: src/os/linux/cgroup.c src/os/linux/cpus.c
  */
 #include <errno.h>

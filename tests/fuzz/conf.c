@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conf.c - the environment: the four variables, separated by lines. Whatever stands there, the settings are usable.
+ * conf.c - the environment: the four variables, separated by lines. Whatever stands there, the settings are
+ * usable.
  * Covers: src/sched/conf.c
  */
 #include <gort.h>

@@ -2,9 +2,9 @@
 /*
  * fuzz.h - one program for two purposes: a fuzz target for libFuzzer (`make fuzz`, preset fuzz), and a test.
  *
- * As a test it runs what lies in tests/fuzz/corpus/NAME, each file also cut off at many lengths and with some hundred
- * bytes changed, so that what fuzzing has found once stays found. FUZZ(name) opens the function that takes an input;
- * it uses the checks of test.h.
+ * As a test it runs what lies in tests/fuzz/corpus/NAME, each file also cut off at many lengths and with some
+ * hundred bytes changed, so that what fuzzing has found once stays found. FUZZ(name) opens the function that
+ * takes an input; it uses the checks of test.h.
  */
 #ifndef GORT_TEST_FUZZ_H
 #define GORT_TEST_FUZZ_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http.c - the HTTP example, with the input as what a client sends. It must answer or hang up; no answer but those it knows.
+ * http.c - the HTTP example, with the input as what a client sends. It must answer or hang up; no answer but
+ * those it knows.
  * Covers: examples/18-http-server.c
  *
  * No run is on: everything is in the socket already, so nothing ever waits.
@@ -14,7 +15,8 @@ int http_main(int argc, char **argv);
 
 #include "fuzz.h"
 
-/* The head of the first request, or what there is of it, has a byte that no head may have: that must not be answered as if it had not. */
+/* The head of the first request, or what there is of it, has a byte that no head may have: that must not be
+ * answered as if it had not. */
 static bool head_is_bad(const uint8_t *data, size_t size)
 {
     for (size_t i = 0, line = 0; i < size; i++) {

@@ -2,10 +2,10 @@
 /*
  * fault.c - the functions that the linker puts between libgort.a and the C library; see fault.h.
  *
- * Why --wrap and not a library that is loaded first: it works in static programs and below the sanitizers' own
- * interceptors, and it touches the calls of our objects only, not those that the C library makes for itself.
- * A test calls most of these too: it turns the faults off before it looks. Compiled without sanitizers, which may call these
- * before they are ready.
+ * Why --wrap and not a library that is loaded first: it works in static programs and below the sanitizers'
+ * own interceptors, and it touches the calls of our objects only, not those that the C library makes for
+ * itself. A test calls most of these too: it turns the faults off before it looks. Compiled without
+ * sanitizers, which may call these before they are ready.
  */
 #include "fault.h"
 
@@ -332,7 +332,8 @@ static size_t cut(size_t n)
     return n > 1 && fails(FAULT_SHORT) ? n / 2 : n;
 }
 
-/* What the runtime itself says to its sleepers, eight bytes to an eventfd, must not fail: the kernel never refuses it. */
+/* What the runtime itself says to its sleepers, eight bytes to an eventfd, must not fail: the kernel never
+ * refuses it. */
 static bool is_word(size_t n)
 {
     return n == 8;

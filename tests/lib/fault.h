@@ -2,16 +2,17 @@
 /*
  * fault.h - makes calls of the kernel and the C library fail on purpose.
  *
- * Why: what happens when the machine refuses is code like any other, and runs for the first time on the worst of days. A
- * program whose opening comment says `Build: faults` is linked with --wrap for every call listed in cmake/faults.cmake,
- * so the calls of libgort.a come here first; the library itself is the one that gets installed, without a single test in it.
+ * Why: what happens when the machine refuses is code like any other, and runs for the first time on the worst
+ * of days. A program whose opening comment says `Build: faults` is linked with --wrap for every call listed
+ * in cmake/faults.cmake, so the calls of libgort.a come here first; the library itself is the one that gets
+ * installed, without a single test in it.
  *
  *     fault_at(FAULT_MAP, 3);       // the third mmap from now on fails
  *     ... something ...
  *     bool fired = fault_off();
  *
- * Calls are counted over all threads of the process, so with several Ps the k-th may be another one each time.
- * Calls of the C library for itself (malloc's mmap, say) do not pass through here.
+ * Calls are counted over all threads of the process, so with several Ps the k-th may be another one each
+ * time. Calls of the C library for itself (malloc's mmap, say) do not pass through here.
  * Threads: any; errno is what the failed call would have left.
  */
 #ifndef GORT_TEST_FAULT_H
@@ -54,7 +55,8 @@ enum fault_kind {
 const char *fault_name(int kind);
 int fault_error(int kind); /* the errno, > 0 */
 
-/* The k-th call of the kind from now on fails, and with `on` all after it too. k < 1: they are only counted. */
+/* The k-th call of the kind from now on fails, and with `on` all after it too. k < 1: they are only
+ * counted. */
 void fault_at(int kind, long k);
 void fault_from(int kind, long k);
 /* One in `n` calls of each kind in the set (1 << kind) fails, at random. */

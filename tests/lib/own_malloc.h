@@ -2,13 +2,15 @@
 /*
  * own_malloc.h - a malloc of the program's own, as bad for the end of a run as one can be written.
  *
- * Included by one file of a program, it replaces libc's. One lock (a spin lock, or a pthread mutex while own_malloc_mutex is set, which
- * only a lone thread may change), held for long. What is behind it has no name that anybody could know:
+ * Included by one file of a program, it replaces libc's. One lock (a spin lock, or a pthread mutex while
+ * own_malloc_mutex is set, which only a lone thread may change), held for long. What is behind it has no name
+ * that anybody could know:
  *   malloc   jumps to a static function by a pointer (a tail call that leaves no trace)
  *   free     jumps to a static function
  *   realloc  calls static functions by pointers; memcpy with the lock held
  *   calloc   memset with the lock held
- * Large blocks are mapped and unmapped with the lock held. Empty in builds with a sanitizer, which brings its own.
+ * Large blocks are mapped and unmapped with the lock held. Empty in builds with a sanitizer, which brings its
+ * own.
  */
 #ifndef GORT_TEST_OWN_MALLOC_H
 #define GORT_TEST_OWN_MALLOC_H
@@ -34,14 +36,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Stays a function of its own: neither inlined nor copied for a caller. clang makes no such copies and has no word for it. */
+/* Stays a function of its own: neither inlined nor copied for a caller. clang makes no such copies and has no
+ * word for it. */
 #if defined(__clang__)
 #define OWN_HIDE __attribute__((noinline))
 #else
 #define OWN_HIDE __attribute__((noinline, noclone))
 #endif
 
-/* Before each block. A block of a class comes from a chunk and goes to its class's list; a large one is its own mapping. */
+/* Before each block. A block of a class comes from a chunk and goes to its class's list; a large one is its
+ * own mapping. */
 struct own_head {
     void *base;  /* of the mapping, or of the head itself */
     size_t size; /* of the mapping if class is CLASSES; of the block */

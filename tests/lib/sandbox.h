@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.h - a seccomp filter that refuses a few system calls with an errno, for this thread or for the whole process.
+ * sandbox.h - a seccomp filter that refuses a few system calls with an errno, for this thread or for the
+ * whole process.
  */
 #ifndef GORT_TEST_SANDBOX_H
 #define GORT_TEST_SANDBOX_H
@@ -25,7 +26,8 @@
 #define SANDBOX_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Skips the case where there can be no filter. Before the first thread: it allows filters to this thread and those that it starts. */
+/* Skips the case where there can be no filter. Before the first thread: it allows filters to this thread and
+ * those that it starts. */
 static inline void sandbox_begin(void)
 {
     if (test_under_emulator() || test_under_valgrind() || test_under_sanitizer())

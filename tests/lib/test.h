@@ -45,9 +45,9 @@ struct test_options {
 };
 
 /*
- * For .native of a case that forks or spawns while the program has several threads. qemu-user has locks of its own
- * that another thread may hold at that moment. In the child nobody unlocks them, and it hangs before it execs.
- * A vfork is a fork there, so that posix_spawn and gort_spawn are no better.
+ * For .native of a case that forks or spawns while the program has several threads. qemu-user has locks of
+ * its own that another thread may hold at that moment. In the child nobody unlocks them, and it hangs before
+ * it execs. A vfork is a fork there, so that posix_spawn and gort_spawn are no better.
  */
 #define TEST_FORKS "a forked child of a program with threads can hang in qemu-user"
 
@@ -110,8 +110,8 @@ void test_add(struct test_case *, const char *name, const char *file, int line, 
 #define CHECK_STR(a, b) test_check_str(__FILE__, __LINE__, #a, (a), #b, (b))
 
 /*
- * Ends the process as skipped. The reason is for somebody who does not know gort: what is missing, and if it can be
- * had, how ("install libgc-dev and build again", "needs two CPUs").
+ * Ends the process as skipped. The reason is for somebody who does not know gort: what is missing, and if it
+ * can be had, how ("install libgc-dev and build again", "needs two CPUs").
  */
 #define SKIP(...) test_skip(__FILE__, __LINE__, __VA_ARGS__)
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, make_zombie, let_go, send_away_plain; see ps.h) while a
- * goroutine computes, calls, blocks, or is about to start, and a plain thread calls.
+ * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, make_zombie, let_go,
+ * send_away_plain; see ps.h) while a goroutine computes, calls, blocks, or is about to start, and a plain
+ * thread calls.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/run.c
  *
- * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads (gort__m_main) on; the
- * supervisor waits until main is done and ends the run as gort_run_with does. From then on the Ps are gone, and so is
- * every M whose memory was given back: nobody touches them. In the end main's thread is gone; that of goroutine 0
- * has ended, or is frozen, or is in user code and has its record, which it will free.
+ * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads
+ * (gort__m_main) on; the supervisor waits until main is done and ends the run as gort_run_with does. From
+ * then on the Ps are gone, and so is every M whose memory was given back: nobody touches them. In the end
+ * main's thread is gone; that of goroutine 0 has ended, or is frozen, or is in user code and has its record,
+ * which it will free.
  * Modelled instead of real: the clock (it stands still until the supervisor naps), what is freed in teardown.
  * Bounded: interleavings with at most 2 preemptions, stores and signals at any time within them.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * events.c - goroutines that events have woken, in the real turn.c, queue.c and what goes with them (see ms.h): they are in rings
- * of their own and in sched.woken; they are stolen, shared out, handed on with a P, emptied out of one, go first, and let others
- * go first. None is lost or runs twice, and no wake-up is lost.
+ * events.c - goroutines that events have woken, in the real turn.c, queue.c and what goes with them (see
+ * ms.h): they are in rings of their own and in sched.woken; they are stolen, shared out, handed on with a P,
+ * emptied out of one, go first, and let others go first. None is lost or runs twice, and no wake-up is lost.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/turn.c src/sched/queue.c src/sched/find.c src/sched/park.c src/sched/idle.c
  */
@@ -37,7 +37,8 @@ static void wakes_three(void)
     gort__ready_events(&ms[0], woken_list(3));
     book.computing++;
 }
-/* Its slice is over when it has readied one and woken another: the former must wait for the latter, which never ends. */
+/* Its slice is over when it has readied one and woken another: the former must wait for the latter, which
+ * never ends. */
 static void slice_ends(void)
 {
     publish(1);

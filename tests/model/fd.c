@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fd.c - the real words of an fd (poll/fd.c) and the real operations on it (io/fd.c, io/wait.c): no event is lost, no call
- * touches a file that took over the number, and one writes at a time.
+ * fd.c - the real words of an fd (poll/fd.c) and the real operations on it (io/fd.c, io/wait.c): no event is
+ * lost, no call touches a file that took over the number, and one writes at a time.
  * Build: standalone -DGORT_MODEL
  * Covers: src/poll/fd.c src/io/fd.c src/io/wait.c
  *
- * Modelled instead of real: the kernel's file (a count of bytes, and which file the number stands for), parking (arms
- * the claim word, unlocks, waits for a word), the lock's slow path. Absent: deadlines, contexts, blocking calls.
+ * Modelled instead of real: the kernel's file (a count of bytes, and which file the number stands for),
+ * parking (arms the claim word, unlocks, waits for a word), the lock's slow path. Absent: deadlines,
+ * contexts, blocking calls.
  */
 #include "model/engine/explore.c"
 
@@ -195,7 +196,8 @@ static void writer2(void)
 {
     writes_to(2, 0);
 }
-/* A writer that stays in a blocking call until the number is another file's: it has the former one's turn, if it came in time. */
+/* A writer that stays in a blocking call until the number is another file's: it has the former one's turn, if
+ * it came in time. */
 static void stuck0(void)
 {
     struct gort__io io = operation(GORT__DIR_WRITE);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gs.h - what the models about goroutines that wait for one another (chan.c, mutex.c, wg.c) have in common: waiting and waking
- * (sched/wait.c, park.c), the switch away from a stack (sched/schedule.c), and small versions of what these call.
+ * gs.h - what the models about goroutines that wait for one another (chan.c, mutex.c, wg.c) have in common:
+ * waiting and waking (sched/wait.c, park.c), the switch away from a stack (sched/schedule.c), and small
+ * versions of what these call.
  *
- * A model thread is a goroutine with an M and a P of its own: a switch to g0 runs the commit there (the real arrive), and then
- * waits until somebody has readied the goroutine. One thread is the clock: the alarm of a wait goes off at any time.
- * With gs_alone the first thread is a goroutine that has the only P, and all others are plain threads.
- * Modelled instead of real: stacks, run queues (to be readied is to be resumed; idle.c explores those), the lock's slow
- * path, the heap of timers (one alarm under a lock), memory.
+ * A model thread is a goroutine with an M and a P of its own: a switch to g0 runs the commit there (the real
+ * arrive), and then waits until somebody has readied the goroutine. One thread is the clock: the alarm of a
+ * wait goes off at any time. With gs_alone the first thread is a goroutine that has the only P, and all
+ * others are plain threads.
+ * Modelled instead of real: stacks, run queues (to be readied is to be resumed; idle.c explores those), the
+ * lock's slow path, the heap of timers (one alarm under a lock), memory.
  */
 #ifndef GORT_TEST_MODEL_GS_H
 #define GORT_TEST_MODEL_GS_H
@@ -126,7 +128,8 @@ static int me(void)
 
 /* --- what the real code calls ------------------------------------------------------------------ */
 
-/* The goroutine of this thread leaves its stack for g0, where its commit runs; it goes on when it was readied. */
+/* The goroutine of this thread leaves its stack for g0, where its commit runs; it goes on when it was
+ * readied. */
 static void switch_stack(void)
 {
     int i = me();

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handoff.c - one P that two or three Ms want (sched/handoff.c and what goes with it; see ps.h): entry and exit, announced and
- * unannounced blocking calls, the signal handler, sysmon, grants.
+ * handoff.c - one P that two or three Ms want (sched/handoff.c and what goes with it; see ps.h): entry and
+ * exit, announced and unannounced blocking calls, the signal handler, sysmon, grants.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/handoff.c src/sched/entry.c src/sched/verbs.h src/sched/block.c src/sched/preempt.c
  * Covers: src/sched/sysmon.c
  *
- * M 0 runs goroutine 0 with the P; M 1 sleeps, M 2 is made on demand; goroutine 1 is queued, and runs on whichever M gets the
- * P; sysmon looks once or twice. In the end both goroutines have run to their end. Or goroutine 1 was woken by an event: then
- * goroutine 0 is preempted for it, if there is an M that could run it, and gets the P back before others. Meanwhile whoever is inside
- * with a P has it for itself (use_p), and nobody comes back from a call or from the handler without one.
- * Bounded: interleavings with at most 3 preemptions (2 with signals), stores and signals at any time within them.
+ * M 0 runs goroutine 0 with the P; M 1 sleeps, M 2 is made on demand; goroutine 1 is queued, and runs on
+ * whichever M gets the P; sysmon looks once or twice. In the end both goroutines have run to their end. Or
+ * goroutine 1 was woken by an event: then goroutine 0 is preempted for it, if there is an M that could run
+ * it, and gets the P back before others. Meanwhile whoever is inside with a P has it for itself (use_p), and
+ * nobody comes back from a call or from the handler without one.
+ * Bounded: interleavings with at most 3 preemptions (2 with signals), stores and signals at any time within
+ * them.
  */
 #include "model/ps.h"
 
@@ -44,7 +46,8 @@ static void computes(void)
     user();
     ends();
 }
-/* Once it has waited in the handler it is out of it by a jump, in the middle of what the handler does there. */
+/* Once it has waited in the handler it is out of it by a jump, in the middle of what the handler does
+ * there. */
 static void computes_and_jumps(void)
 {
     if (_setjmp(jumps[0]) == 0) {

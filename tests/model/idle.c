@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park; see ms.h), with two
- * or three Ms: no wake-up is lost, and no goroutine runs twice.
+ * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park; see
+ * ms.h), with two or three Ms: no wake-up is lost, and no goroutine runs twice.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/sched.h src/sched/find.c src/sched/idle.c src/sched/m.c src/sched/p.c
  * Covers: src/sched/queue.c src/sched/runq.c src/sched/park.c

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - the real lock of the runtime: three threads that take it, sleep on it and drop it, all interleavings.
+ * lock.c - the real lock of the runtime: three threads that take it, sleep on it and drop it, all
+ * interleavings.
  * Build: standalone -DGORT_MODEL -DGORT_LOCK_SPINS=1
  * Covers: src/mem/lock.c src/os/linux/barrier.c
  *
- * Verified: one holder at a time; everybody gets it in the end, so no sleeper is forgotten; what one holder wrote the next
- * sees; a lock that its last user gives back is not touched again. With the kernel's membarrier, and with fences.
+ * Verified: one holder at a time; everybody gets it in the end, so no sleeper is forgotten; what one holder
+ * wrote the next sees; a lock that its last user gives back is not touched again. With the kernel's
+ * membarrier, and with fences.
  */
 #include "model/engine/explore.c"
 

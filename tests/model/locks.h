@@ -2,8 +2,8 @@
 /*
  * locks.h - stand-ins that all models share: the slow halves of locks, and the checks of debug builds.
  *
- * Who finds a lock taken waits until it is free, so nobody ever sleeps on one (lock.c explores how that is done), and a drop
- * is a store and nothing else. Ranks and edges are checked elsewhere.
+ * Who finds a lock taken waits until it is free, so nobody ever sleeps on one (lock.c explores how that is
+ * done), and a drop is a store and nothing else. Ranks and edges are checked elsewhere.
  */
 #ifndef MODEL_LOCKS_H
 #define MODEL_LOCKS_H

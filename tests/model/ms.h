@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ms.h - what the models about Ms that look for work, sleep and are woken (idle.c, events.c, poller.c) have in common: the real
- * sources, small versions of what they call, threads, setup and the oracle.
+ * ms.h - what the models about Ms that look for work, sleep and are woken (idle.c, events.c, poller.c) have
+ * in common: the real sources, small versions of what they call, threads, setup and the oracle.
  *
- * An M here is a model thread that calls gort__find as the real loop does; a goroutine is a function call that
- * returns, or one that computes for ever: then its M ends and keeps its P. In the end, when nobody can make a
- * step, every published goroutine has run once, unless all Ps are with goroutines that compute for ever: then sysmon has
- * been told that it waits.
- * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the supervisor
- * (model threads stand by that become the wanted ones), the poller (a sleep that a kick ends), the heap of timers (each
- * P has room for one). Absent: stops of the world, bound goroutines, stacks, fds that are ready, the watch.
- * Each case says what it is about: rings, woken goroutines, timers, fds. The rest is quiet: visible at once, and no steps.
+ * An M here is a model thread that calls gort__find as the real loop does; a goroutine is a function call
+ * that returns, or one that computes for ever: then its M ends and keeps its P. In the end, when nobody can
+ * make a step, every published goroutine has run once, unless all Ps are with goroutines that compute for
+ * ever: then sysmon has been told that it waits.
+ * Modelled instead of real: the lock's slow path (waits until the word is free), futexes, the clock, the
+ * supervisor (model threads stand by that become the wanted ones), the poller (a sleep that a kick ends), the
+ * heap of timers (each P has room for one). Absent: stops of the world, bound goroutines, stacks, fds that
+ * are ready, the watch. Each case says what it is about: rings, woken goroutines, timers, fds. The rest is
+ * quiet: visible at once, and no steps.
  */
 #ifndef GORT_TEST_MODEL_MS_H
 #define GORT_TEST_MODEL_MS_H
@@ -232,7 +233,8 @@ void gort__sysmon_sleep_notify(void)
 {
     gort__sysmon_sleep_work();
 }
-/* All Ps are busy: sysmon wakes for the timer and listens to the fds (sysmon_sleep.c explores that it does), and sees to them. */
+/* All Ps are busy: sysmon wakes for the timer and listens to the fds (sysmon_sleep.c explores that it does),
+ * and sees to them. */
 void gort__sysmon_sleep_timer(int64_t when)
 {
     (void)when;
@@ -430,7 +432,8 @@ static void all_done(void)
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-/* preemptions 0: all interleavings; else those with at most so many (the threads' number of steps decides). */
+/* preemptions 0: all interleavings; else those with at most so many (the threads' number of steps
+ * decides). */
 static GORT_UNUSED void check(struct model m, const char *name, enum model_memory_kind memory,
                               int preemptions)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex.c - the real mutex (sync/mutex.c): one owner at a time, nobody waits for ever, and nobody touches a mutex that
- * whoever locked it last has given back.
+ * mutex.c - the real mutex (sync/mutex.c): one owner at a time, nobody waits for ever, and nobody touches a
+ * mutex that whoever locked it last has given back.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4 -DGORT_MUTEX_SPINS=0
  * Covers: src/sync/mutex.c
  *
- * Explored are lock_fast and unlock_fast of mutex.c; those in gort/sync.h do the same. What a goroutine is here: gs.h. Some are
- * plain threads, whose waits can be ended by others, so that records are claimed. The clock jumps once, at any time, past the
- * deadline of a timed lock and past the millisecond after which a mutex is handed over.
+ * Explored are lock_fast and unlock_fast of mutex.c; those in gort/sync.h do the same. What a goroutine is
+ * here: gs.h. Some are plain threads, whose waits can be ended by others, so that records are claimed. The
+ * clock jumps once, at any time, past the deadline of a timed lock and past the millisecond after which a
+ * mutex is handed over.
  * Absent: spinning before the wait (one P), contexts, ends of runs.
- * Bounded: two or three threads of one or two locks each; where three lock twice, and where one of three has a deadline, at most 5
- * preemptions (4 towards ARM) unless MODEL_DEEP is set (20 million states and more).
+ * Bounded: two or three threads of one or two locks each; where three lock twice, and where one of three has
+ * a deadline, at most 5 preemptions (4 towards ARM) unless MODEL_DEEP is set (20 million states and more).
  */
 #define TS 4
 #define MODEL_CLOCK
@@ -84,7 +85,8 @@ static void tries(void)
     }
     lock_last();
 }
-/* Who gives up has not had the lock, and does not know whether another one is done with it: it gives nothing back. */
+/* Who gives up has not had the lock, and does not know whether another one is done with it: it gives nothing
+ * back. */
 static void for_a_while(void)
 {
     int err = gort_mutex_lock_until(&book.mu, SOON);

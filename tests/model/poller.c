@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poller.c - the M that waits for fds and timers, in the real poller.c and what goes with it (see ms.h): nobody sleeps past a timer.
+ * poller.c - the M that waits for fds and timers, in the real poller.c and what goes with it (see ms.h):
+ * nobody sleeps past a timer.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/poller.c src/sched/idle.c
  *
- * In the end the poll owner sleeps until the first timer, or no P is left to run what it wakes: then sysmon sees to timers and
- * fds, and nobody takes the poller until a P is released (sysmon_sleep.c explores that sysmon does not sleep past them).
+ * In the end the poll owner sleeps until the first timer, or no P is left to run what it wakes: then sysmon
+ * sees to timers and fds, and nobody takes the poller until a P is released (sysmon_sleep.c explores that
+ * sysmon does not sleep past them).
  */
 #include "model/ms.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps.h - what the models about Ps that change hands (handoff.c, world.c, end.c) have in common: the real sources, small
- * versions of what they call, threads to build cases from, and the oracle.
+ * ps.h - what the models about Ps that change hands (handoff.c, world.c, end.c) have in common: the real
+ * sources, small versions of what they call, threads to build cases from, and the oracle.
  *
- * Thread i of a model is the thread of M i. A goroutine is a function call: user(), a step in user code, which
- * sysmon takes for a sleep in the kernel, too; call(), an ordinary gort call that uses its P; and the announced blocking
- * calls of block.c. Signals are the engine's: the real handler runs before any step of the thread they are for.
- * The kernel's membarrier is the engine's too; `full` cases have none, and fences instead (GORT_ATT_FENCE).
- * Modelled instead of real: the switch of stacks, the lock's slow path, futexes, the supervisor. Quiet, that is visible at
- * once and no steps: the states of goroutines, the Ps' queues (runq.c and idle.c explore those), what sysmon only guesses by.
+ * Thread i of a model is the thread of M i. A goroutine is a function call: user(), a step in user code,
+ * which sysmon takes for a sleep in the kernel, too; call(), an ordinary gort call that uses its P; and the
+ * announced blocking calls of block.c. Signals are the engine's: the real handler runs before any step of the
+ * thread they are for. The kernel's membarrier is the engine's too; `full` cases have none, and fences
+ * instead (GORT_ATT_FENCE).
+ * Modelled instead of real: the switch of stacks, the lock's slow path, futexes, the supervisor. Quiet, that
+ * is visible at once and no steps: the states of goroutines, the Ps' queues (runq.c and idle.c explore
+ * those), what sysmon only guesses by.
  * Absent: timers, fds, bound goroutines, gort_block, code in libc, fork.
  */
 #ifndef GORT_TEST_MODEL_PS_H
@@ -512,8 +514,8 @@ static GORT_UNUSED void made(void)
     m_loop(m);
 }
 
-/* A look of sysmon at P 0, at which its M has been in one time slice for long: it takes the P away from one that sleeps
- * in the kernel or in an announced call, and asks the others to stop. */
+/* A look of sysmon at P 0, at which its M has been in one time slice for long: it takes the P away from one
+ * that sleeps in the kernel or in an announced call, and asks the others to stop. */
 static GORT_UNUSED void sysmon_looks(bool computes)
 {
     bool moved = false;

@@ -4,8 +4,8 @@
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/runq.c
  *
- * Verified: each goroutine that was put is taken once or still queued once; gort__runq_empty is not true while
- * something is queued all along; the checks inside runq.c. The counters start just below their wrap.
+ * Verified: each goroutine that was put is taken once or still queued once; gort__runq_empty is not true
+ * while something is queued all along; the checks inside runq.c. The counters start just below their wrap.
  */
 #include "model/engine/explore.c"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon.h - what the model of sysmon's sleep (sysmon_sleep.c) is made of: the real sources, the kernel's timerfd, the threads, setup and
- * oracle. sysmon_sleep.c says what is real and what is modelled, and has the cases and mutations.
+ * sysmon.h - what the model of sysmon's sleep (sysmon_sleep.c) is made of: the real sources, the kernel's
+ * timerfd, the threads, setup and oracle. sysmon_sleep.c says what is real and what is modelled, and has the
+ * cases and mutations.
  */
 #ifndef GORT_TEST_MODEL_SYSMON_H
 #define GORT_TEST_MODEL_SYSMON_H
@@ -306,8 +307,8 @@ static void put(struct gort__p *p)
     gort__store(&p->m, NULL, RELAXED);
     if (!(gort__sched.world_word & 1)) /* else whoever starts it sees to the P */
         gort__p_idle_put_locked(p);
-    enum gort__mon mon =
-        gort__sched.sysmon_state; /* the last one takes a watchdog away, but not too often: */
+    /* The last one takes a watchdog away, but not too often: */
+    enum gort__mon mon = gort__sched.sysmon_state;
     MODEL_ASSERT((mon != GORT_MON_ARMED && mon != GORT_MON_ARMED_SOON) || !all_idle_locked() ||
                  now - sleeper.disarmed_at < PAUSE);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -330,8 +331,8 @@ static void works_and_keeps(void)
     put(get());
     get();
 }
-/* The last idle P goes to an M; another one stops, as gort__m_stop has it, and does not own the poller because of that. All under one lock,
- * which would make a fence between the two if it was dropped. */
+/* The last idle P goes to an M; another one stops, as gort__m_stop has it, and does not own the poller
+ * because of that. All under one lock, which would make a fence between the two if it was dropped. */
 static void takes_last(void)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
@@ -523,7 +524,8 @@ static void one_is_taken_by_futex(void)
     start(1, true, true);
 }
 
-/* It has looked since, or will soon, or somebody had a P meanwhile: when all are idle again there is nothing to look at. */
+/* It has looked since, or will soon, or somebody had a P meanwhile: when all are idle again there is nothing
+ * to look at. */
 static void check_poke(int64_t due)
 {
     bool soon = state() == GORT_MON_ARMED_SOON && due <= book.now + WATCHDOG_MIN;
@@ -553,7 +555,8 @@ static void is_watched(void)
     MODEL_ASSERT(due == INT64_MAX || due <= book.now + TICK);
     check_poke(due);
 }
-/* It is in time for the timer, and for what was queued; a PAUSE may have passed between the queueing and the note. */
+/* It is in time for the timer, and for what was queued; a PAUSE may have passed between the queueing and the
+ * note. */
 static void is_in_time(void)
 {
     is_watched();

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon_sleep.c - how the real sysmon sleeps (sched/sysmon_sleep.c, with p.c, poller.c and os/linux/alarm.c): while a P is taken, or memory is short,
- * or somebody is preempted, it always has an alarm; a notification is not lost; no timer that is set while no P is idle is overslept, nor is what
- * was queued, also if an M puts the alarm off (rest_calm); and it ends when it is told to.
+ * sysmon_sleep.c - how the real sysmon sleeps (sched/sysmon_sleep.c, with p.c, poller.c and
+ * os/linux/alarm.c): while a P is taken, or memory is short, or somebody is preempted, it always has an
+ * alarm; a notification is not lost; no timer that is set while no P is idle is overslept, nor is what was
+ * queued, also if an M puts the alarm off (rest_calm); and it ends when it is told to.
  * Build: standalone -DGORT_MODEL
  * Covers: src/sched/sysmon_sleep.c src/sched/sched.h src/os/linux/alarm.c
  *
- * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short one. Others take Ps and give
- * them back, keep one for ever, find no memory, stop the world, poke, or end it all. In the end, when nobody can make a step, sysmon
- * sleeps: without an alarm exactly if it says IDLE; else until its alarm, a tick ahead at most.
- * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases `by_futex` alarm.c does
- * without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE or to the alarm, or, by_futex, to the end of the
- * sleep.
+ * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short
+ * one. Others take Ps and give them back, keep one for ever, find no memory, stop the world, poke, or end it
+ * all. In the end, when nobody can make a step, sysmon sleeps: without an alarm exactly if it says IDLE; else
+ * until its alarm, a tick ahead at most.
+ * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases
+ * `by_futex` alarm.c does without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE
+ * or to the alarm, or, by_futex, to the end of the sleep.
  * Absent: what sysmon does when it looks, timers that bring the watchdog nearer, fds that wake it, Ms.
  */
 #include "model/sysmon.h"
@@ -223,7 +225,8 @@ TEST(mutation_membarrier)
     m.memory = MODEL_WEAK;
     model_catch(&m, "no membarrier before the second look", "membarrier", MODEL_OP_BARRIER, MODEL_SKIPPED);
 }
-/* Between the state and the look lie more stores than the model lets wait on x86; towards ARM the fence is all there is. */
+/* Between the state and the look lie more stores than the model lets wait on x86; towards ARM the fence is
+ * all there is. */
 TEST(mutation_look_back)
 {
     struct model m = noted;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wg.c - the real wait group (sync/wg.c): nobody is let go early, nobody waits for ever, and nobody touches a group after
- * the last of those who waited has given it back, as one does that has it on its stack.
+ * wg.c - the real wait group (sync/wg.c): nobody is let go early, nobody waits for ever, and nobody touches a
+ * group after the last of those who waited has given it back, as one does that has it on its stack.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4 -DGORT_WG_SPINS=0
  * Covers: src/sync/wg.c src/sync/object.h
  *
- * What a goroutine is here: gs.h. Some are plain threads, whose waits can be ended by others, so that records are claimed; one
- * is outside of runs until a run begins, at any time, while the group still remembers waiters of the one before.
+ * What a goroutine is here: gs.h. Some are plain threads, whose waits can be ended by others, so that records
+ * are claimed; one is outside of runs until a run begins, at any time, while the group still remembers
+ * waiters of the one before.
  * Absent: contexts, gort_wg_go (an add, and a done that is called at the end), ends of runs.
  * Bounded: two to four threads of one to three calls each.
  */
@@ -318,7 +319,8 @@ TEST(mutation_claim_torn)
 {
     model_catch(&timed_one, "torn claim", "gort__claim", MODEL_OP_CAS, MODEL_TORN);
 }
-/* What was once so: the count stayed at zero while the last one came in, and who found that took the group along. */
+/* What was once so: the count stayed at zero while the last one came in, and who found that took the group
+ * along. */
 TEST(mutation_zero_while_entering)
 {
     model_catch_kept(&beginning, "a count of zero while the last one comes in", "add_inside", MODEL_OP_SUB,

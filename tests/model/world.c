@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.c - the world is stopped (sched/world.c, p.c; see ps.h) while a goroutine computes, calls, blocks, waits in the
- * handler, loses its P, or is just granted one.
+ * world.c - the world is stopped (sched/world.c, p.c; see ps.h) while a goroutine computes, calls, blocks,
+ * waits in the handler, loses its P, or is just granted one.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/world.c src/sched/p.c
  *
- * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the world with
- * gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or M 1 lowers
- * the number of Ps, as gort_maxprocs does: nobody but it is inside with a P then; and the goroutine whose P
- * is gone gets another one.
- * Bounded: interleavings with at most 2 preemptions, stores and signals at any time within them; two cases with at most one,
- * unless MODEL_DEEP is set (3 million states each).
+ * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the
+ * world with gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or
+ * M 1 lowers the number of Ps, as gort_maxprocs does: nobody but it is inside with a P then; and the
+ * goroutine whose P is gone gets another one.
+ * Bounded: interleavings with at most 2 preemptions, stores and signals at any time within them; two cases
+ * with at most one, unless MODEL_DEEP is set (3 million states each).
  */
 #include <stdlib.h>
 

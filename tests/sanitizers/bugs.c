@@ -3,9 +3,9 @@
  * bugs.c - true bugs in the code of goroutines, one for each word that the program is called with.
  * Covers: src/mem/sanitize.h src/sched/switch_san.h
  *
- * tests/sanitizers/run compiles this with a sanitizer and expects its report, with the name of the function that has
- * the bug. Each bug happens after its goroutine has been switched away and back, on a stack that others have used
- * before: so what the tool knows about stacks must have survived that.
+ * tests/sanitizers/run compiles this with a sanitizer and expects its report, with the name of the function
+ * that has the bug. Each bug happens after its goroutine has been switched away and back, on a stack that
+ * others have used before: so what the tool knows about stacks must have survived that.
  */
 #include <gort.h>
 #include <pthread.h>
@@ -137,8 +137,8 @@ static int same_p(void *arg)
     return gort_wg_wait(&wg);
 }
 
-/* Two goroutines that are seen to be on two threads at the same time. Many times: TSan's look and its note are not one step,
- * so it can miss two accesses at the very same moment. */
+/* Two goroutines that are seen to be on two threads at the same time. Many times: TSan's look and its note
+ * are not one step, so it can miss two accesses at the very same moment. */
 static APART void race_two_ps(void *arg)
 {
     (void)arg;

@@ -3,10 +3,10 @@
  * clean.c - a program without a mistake that does what sanitizers find hard to follow.
  * Covers: src/mem/sanitize.h src/sched/switch_san.h
  *
- * Stacks that are used deeply, left and used again; blocks that only a goroutine's stack knows, while it waits and
- * while the leak checker looks; pointers from one stack into another; goroutines that change their thread; values
- * handed over by every kind of synchronisation; computing that is preempted, blocking calls on the thread's own stack;
- * functions that never return. tests/sanitizers/run expects no report.
+ * Stacks that are used deeply, left and used again; blocks that only a goroutine's stack knows, while it
+ * waits and while the leak checker looks; pointers from one stack into another; goroutines that change their
+ * thread; values handed over by every kind of synchronisation; computing that is preempted, blocking calls on
+ * the thread's own stack; functions that never return. tests/sanitizers/run expects no report.
  */
 #include <gort.h>
 #include <setjmp.h>

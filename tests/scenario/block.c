@@ -52,7 +52,8 @@ static void wait_for_ticks(long n)
         CHECK_MSG(gort_now() < until, "the others do not go on");
 }
 
-/* Did somebody go on since? On a loaded machine the others may get no CPU during one call, but not in 20 of them. */
+/* Did somebody go on since? On a loaded machine the others may get no CPU during one call, but not in 20 of
+ * them. */
 static bool again(long from)
 {
     static int tries;
@@ -442,7 +443,8 @@ TEST_GO(pairs_where_there_is_nothing_to_announce, .procs = "1,2")
     atomic_store(&stop, true);
 }
 
-/* Keys come and go under a lock of the runtime, and need nothing else of a call: the announced one goes on. */
+/* Keys come and go under a lock of the runtime, and need nothing else of a call: the announced one goes
+ * on. */
 static void keys_in_between(void *unused)
 {
     (void)unused;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan.c - channels: what each call returns in each state, order, conservation. chan_life.c has their lifetimes.
+ * chan.c - channels: what each call returns in each state, order, conservation. chan_life.c has their
+ * lifetimes.
  * Covers: src/sync/chan.c
  */
 #include "chan_ways.h"

@@ -288,7 +288,8 @@ TEST(waiters_of_an_ended_run_are_forgotten, .procs = "1,2,4,64")
     }
 }
 
-/* A plain thread waits when the run ends; the mutex is with a goroutine that is gone, or with a thread that goes on. */
+/* A plain thread waits when the run ends; the mutex is with a goroutine that is gone, or with a thread that
+ * goes on. */
 static atomic_int thread_has;
 static atomic_bool let_go;
 

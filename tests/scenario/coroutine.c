@@ -4,9 +4,10 @@
  * Covers: src/sched/schedule.c src/sched/block.c src/sched/preempt.c src/sched/gmain.c src/sched/census.c
  * Covers: src/sched/roots.c
  *
- * A library with coroutines of its own (makecontext, libco, an interpreter) is called by a goroutine and changes to a stack
- * that it has allocated; there the goroutine sleeps, waits, is preempted. Where that stack lies does not matter: above
- * the goroutine's own one, below it, in malloc's memory or among the variables of the program.
+ * A library with coroutines of its own (makecontext, libco, an interpreter) is called by a goroutine and
+ * changes to a stack that it has allocated; there the goroutine sleeps, waits, is preempted. Where that stack
+ * lies does not matter: above the goroutine's own one, below it, in malloc's memory or among the variables of
+ * the program.
  */
 #include "hogs.h"
 
@@ -281,8 +282,8 @@ __attribute__((noinline)) static void run_deep(struct job *j)
     char frame[40 * KIB];
     memset(frame, ~j->i, sizeof frame);
     __asm__ volatile("" : : "r"(frame) : "memory");
-    use(test_under_sanitizer() ? 20
-                               : 120); /* below everything that is in use: what the scavenger looks for */
+    /* Below everything that is in use: what the scavenger looks for. */
+    use(test_under_sanitizer() ? 20 : 120);
     co_resume(&j->co);
     CHECK(j->co.over);
     for (size_t i = 0; i < sizeof frame; i++)
@@ -306,8 +307,8 @@ static void await(atomic_int *count, int n)
 }
 
 enum { DEEP_MOST = 1000, PAGE = 4096, FROM = 32 * 1024, SPAN = 64 * 1024 };
-static uintptr_t
-    deep[DEEP_MOST]; /* where those who went deep wait: their stacks have been in use far below */
+/* Where those who went deep wait: their stacks have been in use far below. */
+static uintptr_t deep[DEEP_MOST];
 static atomic_int deep_n;
 
 /* How many pages of those parts are in memory. */
@@ -337,8 +338,8 @@ static void go_deep_and_wait(void *unused)
 }
 
 /*
- * n goroutines on other stacks, and as many deep ones on their own, which the scavenger trims: when their memory is gone it has
- * been at the others as well, twice.
+ * n goroutines on other stacks, and as many deep ones on their own, which the scavenger trims: when their
+ * memory is gone it has been at the others as well, twice.
  */
 static void many_stand_elsewhere(enum place place, void (*wait)(void), int n)
 {

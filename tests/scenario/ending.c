@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads that go on
- * using objects while it happens, objects that outlive those who waited for them, a signal from before it, who computes on.
+ * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads
+ * that go on using objects while it happens, objects that outlive those who waited for them, a signal from
+ * before it, who computes on.
  * Covers: src/sched/run.c src/sched/entry.c src/sched/wait.c
  */
 #include <gort.h>
@@ -425,15 +426,16 @@ static void stay_on_busy_cpu(void)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* From here on the thread gets the CPU only when the child on busy_cpu leaves it a little: about once a second. */
+/* From here on the thread gets the CPU only when the child on busy_cpu leaves it a little: about once a
+ * second. */
 static void give_up_cpu(void)
 {
     stay_on_busy_cpu();
     sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
 }
 
-/* Its goroutine is asked to stop while others wait, but the signal is kept back until main is gone. It meets the goroutine
- * where this handler did: outside of libc, which pthread_sigmask would not be. */
+/* Its goroutine is asked to stop while others wait, but the signal is kept back until main is gone. It meets
+ * the goroutine where this handler did: outside of libc, which pthread_sigmask would not be. */
 static void keep_back(int signo)
 {
     sigset_t waiting;
@@ -466,8 +468,8 @@ static void yield_until_asked(void *unused)
 {
     (void)unused;
     while (!atomic_load(&asked)) {
-        usleep(
-            200); /* the one that is asked may have been told to get a CPU only when nobody else wants it */
+        /* The one that is asked may have been told to get a CPU only when nobody else wants it. */
+        usleep(200);
         gort_yield();
     }
 }
@@ -506,7 +508,8 @@ static void end_beside_one_asked(int rounds)
     }
 }
 
-/* Who ran when main returned may come to its next call. It is not frozen instead, which would leave its thread for good. */
+/* Who ran when main returned may come to its next call. It is not frozen instead, which would leave its
+ * thread for good. */
 TEST(a_signal_from_before_the_end_freezes_nobody, .procs = "2,4")
 {
     end_beside_one_asked(20);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exit.c - how goroutines and runs end: handlers and keys, gort_exit from any depth, main's return with others
- * queued, waiting, computing or blocked, and what those may still do afterwards.
+ * exit.c - how goroutines and runs end: handlers and keys, gort_exit from any depth, main's return with
+ * others queued, waiting, computing or blocked, and what those may still do afterwards.
  * Covers: src/sched/gmain.c src/sched/run.c
  */
 #include <gort.h>
@@ -40,8 +40,8 @@ static int threads_before(void)
     return test_thread_count();
 }
 
-/* Whoever was between two calls ends at the next one. But an emulator waits for locks of its own in the middle of anything; that
- * looks like a goroutine asleep in a call, which stays there for good. */
+/* Whoever was between two calls ends at the next one. But an emulator waits for locks of its own in the
+ * middle of anything; that looks like a goroutine asleep in a call, which stays there for good. */
 static bool threads_end(int before)
 {
     return test_under_emulator() || test_eventually(few_threads, &before, 20);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * foreign.c - a client library that knows nothing of gort and opens and closes its own sockets: hiredis against a redis
- * server of its own, on loopback.
+ * foreign.c - a client library that knows nothing of gort and opens and closes its own sockets: hiredis
+ * against a redis server of its own, on loopback.
  * Build: pkg:hiredis
  * Covers: src/io/ready.c src/io/fd.c
  *

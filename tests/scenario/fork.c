@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork.c - processes from goroutines: fork and exec under load works, and a forked child that calls gort dies with
- * a clear line.
+ * fork.c - processes from goroutines: fork and exec under load works, and a forked child that calls gort dies
+ * with a clear line.
  * Covers: src/sched/run.c src/sched/entry.c src/os/linux/thread.c
  */
 #include <gort.h>
@@ -368,7 +368,8 @@ static int leave_some(void *unused)
     return some_work(unused);
 }
 
-/* TSan asks that nobody else is there when it forks: goroutines that met the end in a call are not, either. */
+/* TSan asks that nobody else is there when it forks: goroutines that met the end in a call are not,
+ * either. */
 TEST(between_runs_a_child_may_run, .procs = "1,2", .native = TEST_FORKS)
 {
     for (int i = 0; i < 3; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heaping.h - ends of runs beside goroutines that are nearly always in malloc; afterwards everybody can go on using it.
+ * heaping.h - ends of runs beside goroutines that are nearly always in malloc; afterwards everybody can go on
+ * using it.
  *
- * For programs that differ in whose malloc they use (end_*.c). A goroutine that is frozen in it, with its lock, makes the process hang:
- * an alarm says so.
+ * For programs that differ in whose malloc they use (end_*.c). A goroutine that is frozen in it, with its
+ * lock, makes the process hang: an alarm says so.
  */
 #ifndef GORT_TEST_HEAPING_H
 #define GORT_TEST_HEAPING_H
@@ -23,8 +24,8 @@ enum { HEAPING_USERS = 4, HEAPING_ROUNDS = 12, HEAPING_THREADS = 8, HEAPING_BULK
 
 static atomic_int heaping_in, heaping_round;
 static atomic_long heaping_turns;
-static bool
-    heaping_bulk; /* more blocks at once than an allocator keeps for a thread: so that its locks are used */
+/* More blocks at once than an allocator keeps for a thread: so that its locks are used. */
+static bool heaping_bulk;
 static void *(*volatile heaping_malloc)(size_t) = malloc; /* by pointers, too */
 static void (*volatile heaping_free)(void *) = free;
 
@@ -106,7 +107,8 @@ static void *heaping_nothing(void *unused)
     return unused;
 }
 
-/* libc keeps 40 MB of stacks of threads that have ended. With the next one it gives some back, and calls free for each. */
+/* libc keeps 40 MB of stacks of threads that have ended. With the next one it gives some back, and calls free
+ * for each. */
 static void heaping_fill_stack_cache(void)
 {
     pthread_t t[HEAPING_THREADS];

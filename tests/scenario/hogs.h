@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hogs.h - what the tests of preemption and of blocking calls share: goroutines that do not call gort, and others
- * that must go on beside them.
+ * hogs.h - what the tests of preemption and of blocking calls share: goroutines that do not call gort, and
+ * others that must go on beside them.
  *
- * Bounds here are generous: they tell "goes on" from "stands still" on a loaded machine, they measure nothing.
+ * Bounds here are generous: they tell "goes on" from "stands still" on a loaded machine, they measure
+ * nothing.
  */
 #ifndef GORT_TEST_HOGS_H
 #define GORT_TEST_HOGS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.c - pipes, files, ttys, eventfds, fds that somebody else made; gort_wait_fd; buffered reading and writing.
+ * io.c - pipes, files, ttys, eventfds, fds that somebody else made; gort_wait_fd; buffered reading and
+ * writing.
  * Covers: src/io/fd.c src/io/rw.c src/io/file.c src/io/ready.c src/io/buf.c src/poll/fd.c
  */
 #include <pty.h>
@@ -311,7 +312,8 @@ static void send_until_closed(int fd, int from)
     atomic_fetch_add(&woken, 1);
 }
 
-/* Whatever flags the socket has: a deadline, a context and a close end the wait for a peer that does not read. */
+/* Whatever flags the socket has: a deadline, a context and a close end the wait for a peer that does not
+ * read. */
 TEST_GO(sendfile_to_a_peer_that_does_not_read, .procs = "1,2")
 {
     int ends[2], fd = temporary();
@@ -466,7 +468,8 @@ TEST_GO(lines)
     CHECK_EQ(gort_close(ends[0]), 0);
 }
 
-/* The last line lacks its end and lies at the end of the buffer: it has to be moved to see that nothing follows. */
+/* The last line lacks its end and lies at the end of the buffer: it has to be moved to see that nothing
+ * follows. */
 TEST_GO(a_last_line_that_moves)
 {
     char room[16], *line;
@@ -607,7 +610,8 @@ static int taken_of_three(void)
     return taken;
 }
 
-/* Signals, children and timers need fds of gort's own: none of those that the program takes for its messages. */
+/* Signals, children and timers need fds of gort's own: none of those that the program takes for its
+ * messages. */
 static int use_own_fds(void *unused)
 {
     (void)unused;

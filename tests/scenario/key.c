@@ -218,7 +218,8 @@ TEST_GO(plain_threads_have_values_too)
     CHECK_EQ(atomic_load(&destroyed), 1);
 }
 
-/* A plain thread ends; its destructors and handlers are called, and meanwhile its run ends, or the next one begins. */
+/* A plain thread ends; its destructors and handlers are called, and meanwhile its run ends, or the next one
+ * begins. */
 static struct {
     sem_t inside, go_on;
     bool by_handler;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mask.c - the signal mask belongs to the goroutine: it keeps its own across parks and threads, and hands back a clean thread.
+ * mask.c - the signal mask belongs to the goroutine: it keeps its own across parks and threads, and hands
+ * back a clean thread.
  * Covers: src/sched/mask.c
  */
 #include <signal.h>

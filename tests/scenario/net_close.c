@@ -57,9 +57,10 @@ TEST_GO(close_wakes_everyone, .procs = "1,2,4", .fuzz = true)
     settle();
 }
 
-/* Rounds of close against blocked calls. In every other round the call has certainly begun, and a new file gets the
- * number at once, of which nothing may be touched; in the rest the close comes at any moment of the call, or before it: the number
- * is a high one then, because sysmon opens files, and one of these may get a low number in that moment. */
+/* Rounds of close against blocked calls. In every other round the call has certainly begun, and a new file
+ * gets the number at once, of which nothing may be touched; in the rest the close comes at any moment of the
+ * call, or before it: the number is a high one then, because sysmon opens files, and one of these may get a
+ * low number in that moment. */
 static void rounds(void (*victim)(int), const char *what, long n)
 {
     int ends[2], slot = victim == blocked_read ? 0 : victim == blocked_write ? 1 : 2;
@@ -117,8 +118,8 @@ TEST_GO(close_against_accept, .procs = "1,2,4", .fuzz = true)
     rounds(blocked_accept, "accept", test_scaled(1000, 100));
 }
 
-/* Data arrives, the fd is closed and its number reused, all at the same moment: an event of the old file wakes nobody
- * who waits for the new one. */
+/* Data arrives, the fd is closed and its number reused, all at the same moment: an event of the old file
+ * wakes nobody who waits for the new one. */
 static void poke(int fd)
 {
     ssize_t n = gort_write(fd, "x", 1);
@@ -275,8 +276,8 @@ TEST_GO(close_against_reading_nothing, .procs = "1,2", .timeout = 30)
 
 /* --- a writer stuck in a blocking call -------------------------------------------------------------
  *
- * An eventfd that is nearly full says that it can be written to, and blocks a write of more than is left. Whoever is in
- * that call has the turn of a file that is closed by then.
+ * An eventfd that is nearly full says that it can be written to, and blocks a write of more than is left.
+ * Whoever is in that call has the turn of a file that is closed by then.
  */
 
 static atomic_int stuck_tid;
@@ -352,7 +353,8 @@ TEST_GO(a_closed_files_turn_is_not_the_next_files, .procs = "1,2,4", .fuzz = tru
     settle();
 }
 
-/* A deadline that was set for the file before counts for nobody after a close, nor does one that comes late. */
+/* A deadline that was set for the file before counts for nobody after a close, nor does one that comes
+ * late. */
 TEST_GO(a_closed_files_deadline_is_not_the_next_files)
 {
     if (test_under_emulator())

@@ -284,8 +284,8 @@ static void compute_and_look(void *unused)
     }
 }
 
-/* Nor one that was stopped in the middle of its code, which waits in no ring. With one P the turns of the others tell how
- * long, whoever gets a CPU when. */
+/* Nor one that was stopped in the middle of its code, which waits in no ring. With one P the turns of the
+ * others tell how long, whoever gets a CPU when. */
 TEST_GO(nor_one_that_computes, .procs = "1")
 {
     if (test_under_emulator())
@@ -295,7 +295,8 @@ TEST_GO(nor_one_that_computes, .procs = "1")
     await(&stops, 80);
     atomic_store(&stop, 1);
     test_log("others had %ld turns while it was stopped, at the most", atomic_load(&most));
-    /* It goes on within 122 of them; on a busy machine some of the others may be held as well, and go before it. */
+    /* It goes on within 122 of them; on a busy machine some of the others may be held as well, and go before
+     * it. */
     CHECK_LT(atomic_load(&most), 5 * PLAYERS);
 }
 

@@ -3,9 +3,10 @@
  * net_names.c - a name server that does not answer, and names with several addresses.
  * Covers: src/io/dns.c src/io/ares.c src/io/dial.c
  *
- * The process gets a network and a file system of its own, in which a thread of the test is the name server, on port 53
- * of 127.0.0.1, and resolv.conf names it; both.test is in the hosts file, with an address of either family. It is silent for all names but those that begin with "known", which is
- * 127.0.0.1, and "several", which is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
+ * The process gets a network and a file system of its own, in which a thread of the test is the name server,
+ * on port 53 of 127.0.0.1, and resolv.conf names it; both.test is in the hosts file, with an address of
+ * either family. It is silent for all names but those that begin with "known", which is 127.0.0.1, and
+ * "several", which is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -28,7 +29,8 @@ static void write_file(const char *path, const char *text)
     close(fd);
 }
 
-/* Who is not root becomes it in a user namespace; where that is not allowed either there is nothing to test. */
+/* Who is not root becomes it in a user namespace; where that is not allowed either there is nothing to
+ * test. */
 static void world_of_our_own(void)
 {
     char map[64], path[64];
@@ -61,7 +63,8 @@ static void world_of_our_own(void)
     close(fd);
 }
 
-/* The answer to a question for an IPv4 address: the first `count` of them; to any other: nothing of that kind. */
+/* The answer to a question for an IPv4 address: the first `count` of them; to any other: nothing of that
+ * kind. */
 static size_t answer(unsigned char *m, size_t n, size_t size, int count)
 {
     unsigned char record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 0};
@@ -171,7 +174,8 @@ static void with_name_server(int (*fn)(void *))
     CHECK_EQ(pthread_create(&thread, NULL, name_server, (void *)(intptr_t)fd), 0);
     int fds = test_fd_count();
     CHECK_EQ(gort_run(fn, NULL), 0);
-    /* The sockets of questions that were given up are closed: at once, or when the C library gives them up too. */
+    /* The sockets of questions that were given up are closed: at once, or when the C library gives them up
+     * too. */
     CHECK(test_eventually(fds_are_back, &fds, 20));
 }
 
@@ -191,7 +195,8 @@ static int listener_at(int which, int port, int backlog)
     return fd;
 }
 
-/* Nobody accepts there, and the kernel has no room for more, which is one above the backlog: who dials it waits. */
+/* Nobody accepts there, and the kernel has no room for more, which is one above the backlog: who dials it
+ * waits. */
 static void make_silent(int which, int port, int *used, int *count)
 {
     char text[64];

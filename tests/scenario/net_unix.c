@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net_unix.c - unix sockets: streams and datagrams, by path and by abstract name; peers and backlogs that are full.
+ * net_unix.c - unix sockets: streams and datagrams, by path and by abstract name; peers and backlogs that are
+ * full.
  * Covers: src/io/dial.c src/io/listen.c src/io/addr.c
  */
 #include "netting.h"

@@ -7,8 +7,8 @@
 
 static gort_once once;
 static atomic_long counter, calls;
-static int
-    built; /* written by the one call, read by all after theirs: the sanitizer minds if it is not ordered */
+/* Written by the one call, read by all after theirs: the sanitizer minds if it is not ordered. */
+static int built;
 
 static void build(void *value)
 {

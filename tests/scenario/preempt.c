@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt.c - nothing that computes stops the others: loops without a single gort call beside goroutines that want
- * to go on, locks that a stopped one holds, and many more loops than Ps.
+ * preempt.c - nothing that computes stops the others: loops without a single gort call beside goroutines that
+ * want to go on, locks that a stopped one holds, and many more loops than Ps.
  * Covers: src/sched/preempt.c src/sched/sysmon.c src/os/linux/text.c
  *
  * What the interrupted code itself may notice (nothing) is in preempt_state.c; signals in preempt_signal.c.
@@ -246,7 +246,8 @@ static void compute_20_ms(void *arg)
     atomic_fetch_add(&counter, 1);
 }
 
-/* The exact bound is tried in unit/cputime.c; here a few more may be those that were in a call of the kernel when somebody waited. */
+/* The exact bound is tried in unit/cputime.c; here a few more may be those that were in a call of the kernel
+ * when somebody waited. */
 TEST_GO(computing_needs_few_threads, .procs = "2")
 {
     NEEDS_NATIVE_SPEED();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt_libc.c - the C library in the hands of 64 goroutines that are interrupted every millisecond: every result is right.
+ * preempt_libc.c - the C library in the hands of 64 goroutines that are interrupted every millisecond: every
+ * result is right.
  * Covers: src/sched/preempt.c src/os/linux/text.c
  *
  * Sleepers that wake all the time make slices of a millisecond out of those of ten.
@@ -51,8 +52,8 @@ static void use_malloc(uint64_t *state)
 
 enum { TEXT = 1 << 20, TEXT_ENOUGH = TEXT - 100000 };
 
-/* Lines of one write each: nobody may get between the parts of one. No more when it is nearly full: the test, which would end
- * then, may be late. */
+/* Lines of one write each: nobody may get between the parts of one. No more when it is nearly full: the test,
+ * which would end then, may be late. */
 static void use_stdio(uint64_t *state)
 {
     uint64_t r = test_random(state) % 1000000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt_signal.c - the signal behind preemption and the program's own signals: the same one and others, handlers
- * that jump, masks; preemption switched off for a moment or for good.
+ * preempt_signal.c - the signal behind preemption and the program's own signals: the same one and others,
+ * handlers that jump, masks; preemption switched off for a moment or for good.
  * Covers: src/sched/preempt.c src/os/linux/signal.c
  */
 #include "hogs.h"
@@ -218,8 +218,8 @@ TEST_GO(a_handler_installed_over_ours, .procs = "1")
 {
     CHECK_EQ(gort_go(tick, NULL), 0);
     compute_until_counted(2);
-    install(
-        SIGURG); /* the program does not know better: gort takes the signal back and passes on what is not its own */
+    /* The program does not know better: gort takes the signal back and passes on what is not its own. */
+    install(SIGURG);
     compute_until_counted(5);
     int was = atomic_load(&own[SIGURG]);
     CHECK_EQ(raise(SIGURG), 0);
@@ -277,7 +277,8 @@ static int hogs_and_stoppers(void *unused)
     return 9;
 }
 
-/* sysmon, a stop of the world and the end of the run direct it at the same threads; its default is to kill. */
+/* sysmon, a stop of the world and the end of the run direct it at the same threads; its default is to
+ * kill. */
 TEST(preempted_and_stopped_at_a_time, .procs = "1,2,4")
 {
     CHECK(has_default(SIGUSR2));
@@ -339,7 +340,8 @@ static void jump(int signo)
 static atomic_int jumper_tid;
 static atomic_bool armed;
 
-/* Is hit by the signal in its loop; one that comes in gort's handler, where it waits for its P, is kept for later. */
+/* Is hit by the signal in its loop; one that comes in gort's handler, where it waits for its P, is kept for
+ * later. */
 static void jumper(void *unused)
 {
     (void)unused;
@@ -453,8 +455,8 @@ TEST_GO(a_handler_that_calls_ours_in_turn, .procs = "1")
     CHECK_EQ(sigaction(SIGURG, &sa, &before), 0);
     CHECK((before.sa_flags & SA_SIGINFO) && before.sa_sigaction);
     CHECK_EQ(gort_go(tick, NULL), 0);
-    compute_until_counted(
-        5); /* by now gort's is installed again, with this one behind it, or is called by it */
+    /* By now gort's is installed again, with this one behind it, or is called by it. */
+    compute_until_counted(5);
     atomic_store(&stop, true);
     while (gort_count() > 1)
         gort_sleep(GORT_MS);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt_state.c - the code that is interrupted notices nothing: registers, flags, floating point and vector state,
- * the red zone, errno, the thread and all that belongs to it, and what libc computes.
+ * preempt_state.c - the code that is interrupted notices nothing: registers, flags, floating point and vector
+ * state, the red zone, errno, the thread and all that belongs to it, and what libc computes.
  * Covers: src/sched/preempt.c
  *
- * Each case runs more goroutines than Ps for a while, with one beside them that wakes every millisecond, so that
- * each is stopped many times in the middle; what they compute is known.
+ * Each case runs more goroutines than Ps for a while, with one beside them that wakes every millisecond, so
+ * that each is stopped many times in the middle; what they compute is known.
  */
 #include "hogs.h"
 
@@ -182,7 +182,8 @@ TEST_GO(registers, .procs = "1,2")
 
 /* --- frames ------------------------------------------------------------------------------------------------ */
 
-/* A frame of a size that valgrind has no shortcut for: that is when it looks for the stack that it belongs to. */
+/* A frame of a size that valgrind has no shortcut for: that is when it looks for the stack that it belongs
+ * to. */
 static __attribute__((noinline)) int fill_frame(int n)
 {
     volatile unsigned char frame[1000];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any time.
+ * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any
+ * time.
  * Covers: src/sched/p.c src/sched/run.c src/sched/supervisor.c
  */
 #include "hogs.h"
@@ -222,8 +223,8 @@ static void watch_at_once(void *unused)
     atomic_fetch_add(&counter, 1);
 }
 
-/* Some tools make a thread sleep anywhere, for a lock of their own: then its P is given away, as in any call that blocks, and
- * it goes on without one up to its next call. */
+/* Some tools make a thread sleep anywhere, for a lock of their own: then its P is given away, as in any call
+ * that blocks, and it goes on without one up to its next call. */
 static void check_at_once(int most)
 {
     if (!UNDER_TSAN && !test_under_emulator() && !test_under_valgrind())

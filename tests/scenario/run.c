@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run.c - runs as a whole: they start, nest not, leave nothing; and what each goroutine keeps for itself while it
- * moves between threads: errno, floating-point control words, a stack that unwinders and debuggers can walk.
+ * run.c - runs as a whole: they start, nest not, leave nothing; and what each goroutine keeps for itself
+ * while it moves between threads: errno, floating-point control words, a stack that unwinders and debuggers
+ * can walk.
  * Covers: src/sched/run.c src/sched/m.c src/arch/x86_64/entry.S src/arch/aarch64/entry.S
  */
 #include <gort.h>
@@ -85,12 +86,14 @@ TEST(hundreds_of_runs_leave_nothing, .procs = "1,2,4,64", .fuzz = true)
     }
     if (test_under_sanitizer())
         return; /* they keep something for each thread there was */
-    /* Less than half a mapping and half a page a run. libc keeps the stacks of as many threads as there ever were at a time. */
+    /* Less than half a mapping and half a page a run. libc keeps the stacks of as many threads as there ever
+     * were at a time. */
     CHECK_LT(test_vma_count(), vmas + (n - 20) / 2);
     CHECK_LT(test_rss_kb(), rss + (n - 20) * 2);
 }
 
-/* What is mapped before a run is mapped after it, and nothing else, but for what libc keeps of its threads. */
+/* What is mapped before a run is mapped after it, and nothing else, but for what libc keeps of its
+ * threads. */
 TEST(a_run_unmaps_what_it_mapped, .procs = "4")
 {
     if (test_under_sanitizer() || test_under_emulator() || test_under_valgrind())

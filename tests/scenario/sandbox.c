@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.c - each system call in turn is refused by a real seccomp filter, as EPERM and as ENOSYS, from the start of the process
- * and in the middle of a run. A program that uses a bit of everything must come to its right end; or, without a call that
- * gort needs, to an error or one clear line. It must never hang and never call it an internal error. docs/SANDBOX.md has the list.
+ * sandbox.c - each system call in turn is refused by a real seccomp filter, as EPERM and as ENOSYS, from the
+ * start of the process and in the middle of a run. A program that uses a bit of everything must come to its
+ * right end; or, without a call that gort needs, to an error or one clear line. It must never hang and never
+ * call it an internal error. docs/SANDBOX.md has the list.
  * Covers: src/os/linux/init.c src/os/linux/barrier.c src/os/linux/epoll.c src/os/linux/task.c src/os/linux/thread.c
  * Covers: src/os/linux/vm.c
  *
- * Each trial is a forked child, which makes its report in shared memory: it may be unable to write. Most of a trial is waiting, so
- * several processes share the trials of a case.
+ * Each trial is a forked child, which makes its report in shared memory: it may be unable to write. Most of a
+ * trial is waiting, so several processes share the trials of a case.
  */
 #include <signal.h>
 #include <sys/socket.h>
@@ -49,7 +50,8 @@ static int refuse_with;
         if (!(x))                                                                                            \
             return 1;                                                                                        \
     } while (0)
-/* A call of the kernel that the program itself has made: if that is what is refused, it is not gort's fault. */
+/* A call of the kernel that the program itself has made: if that is what is refused, it is not gort's
+ * fault. */
 #define STEP_OR_ERROR(n, right)                                                                              \
     do {                                                                                                     \
         atomic_store(&report->step, __LINE__);                                                               \
@@ -63,8 +65,8 @@ static int refuse_with;
 static atomic_bool hog_may_end, late;
 static atomic_int hogs; /* that have begun */
 
-/* Time in which it has run: what is longer than a millisecond between two looks at the clock is time without a CPU, or one
- * in which the whole machine stood still, and tells nothing about gort. */
+/* Time in which it has run: what is longer than a millisecond between two looks at the clock is time without
+ * a CPU, or one in which the whole machine stood still, and tells nothing about gort. */
 static void hog(void *arg)
 {
     int64_t left = trial->no_preemption ? GORT_SEC / 4 : test_seconds(5), last = gort_now();
@@ -419,8 +421,9 @@ enum which {
     ALL,
     OPTIONAL,
     OPTIONAL_TOO,
+    /* The optional ones in two halves: each case has its time. */
     REQUIRED
-}; /* the optional ones in two halves: each case has its time */
+};
 
 static enum which kind_of(size_t i)
 {

@@ -631,7 +631,8 @@ TEST_GO(sixteen_and_seventeen_cases, .procs = "1,2")
 
 /* --- memory --------------------------------------------------------------------------------------- */
 
-/* test/fixedbugs/issue9110.go: the same channels several times in one select, whose records must come back. */
+/* test/fixedbugs/issue9110.go: the same channels several times in one select, whose records must come
+ * back. */
 static void dup_select(gort_chan *a, gort_chan *b, gort_chan *c)
 {
     gort_case cases[] = {RECV(a, NULL), RECV(a, NULL), RECV(b, NULL),

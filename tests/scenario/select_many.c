@@ -25,7 +25,8 @@ static void drop_chans(size_t n)
         gort_chan_unref(chans[i]);
 }
 
-/* The shortest of three tries in which nothing happens: of one select over n cases, or one receive after the other. */
+/* The shortest of three tries in which nothing happens: of one select over n cases, or one receive after the
+ * other. */
 static int64_t time_of(size_t n, bool selects)
 {
     int64_t best = INT64_MAX;

@@ -268,7 +268,8 @@ TEST(threads_register_while_runs_end, .procs = "1,2,4", .fuzz = true)
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK_EQ(sigaction(SIGUSR1, NULL, &after), 0);
-    /* An emulator waits for locks of its own, which looks like a call that a goroutine sleeps in: it outlives the run then. */
+    /* An emulator waits for locks of its own, which looks like a call that a goroutine sleeps in: it outlives
+     * the run then. */
     CHECK(before.sa_handler == after.sa_handler || test_under_emulator());
     gort_chan_unref(ch);
     gort_chan_unref(own_ch);

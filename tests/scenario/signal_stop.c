@@ -3,8 +3,9 @@
  * signal_stop.c - a signal that meets notify, stop or the end of a run arrives exactly once.
  * Covers: src/os/linux/caught.c src/io/signal.c
  *
- * The former handler counts, the channels are counted: each signal that was sent is in one of the two places. There is one
- * signal at a time, because the kernel makes one of two that are pending. TEST_SIGNAL_ROUNDS sets the number of rounds.
+ * The former handler counts, the channels are counted: each signal that was sent is in one of the two places.
+ * There is one signal at a time, because the kernel makes one of two that are pending. TEST_SIGNAL_ROUNDS
+ * sets the number of rounds.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -40,7 +41,8 @@ static long in_channels(void)
     return (long)(gort_chan_len(chans[0]) + gort_chan_len(chans[1]));
 }
 
-/* Where the signal of this round is; whoever was registered is not any more. It may still be on its way to a thread. */
+/* Where the signal of this round is; whoever was registered is not any more. It may still be on its way to a
+ * thread. */
 static long settle_round(long round, long owned_before)
 {
     int64_t until = soon();
@@ -79,7 +81,8 @@ static void notify_and_stop(gort_chan *ch)
     gort_wg_done(&wg);
 }
 
-/* fn: what the channels' goroutines do while the signal comes. They are registered before, unless fn does that, too. */
+/* fn: what the channels' goroutines do while the signal comes. They are registered before, unless fn does
+ * that, too. */
 static void play(void (*fn)(gort_chan *), int channels, long n)
 {
     long to_channels = 0, first = atomic_load(&owned);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told about them.
+ * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told
+ * about them.
  * Covers: src/mem/stack.c src/mem/scavenge.c src/sched/scavenge_stack.c src/sched/scavenge_g.c src/sched/census.c
  * Covers: src/os/linux/pages.c src/os/linux/vm.c
  */
@@ -30,9 +31,10 @@ __attribute__((noinline)) static long use_down_to(const char *low)
     frame[999] = 1;
     long below = (const char *)__builtin_frame_address(0) - 2 * KIB < low ? 0 : use_down_to(low);
     __asm__ volatile(""
+                     /* Else clang keeps two bytes of it, and no recursion. */
                      : "+r"(below)
                      : "r"(frame)
-                     : "memory"); /* else clang keeps two bytes of it, and no recursion */
+                     : "memory");
     return below + frame[0] + frame[999];
 }
 
@@ -294,7 +296,8 @@ TEST_GO(free_ones_give_their_memory_back, .procs = "1,2")
     finish(PARKED);
 }
 
-/* Quiet times, in which nobody has to look for anything, end: what comes after them is given back like what came before. */
+/* Quiet times, in which nobody has to look for anything, end: what comes after them is given back like what
+ * came before. */
 static void give_back_again(long floor)
 {
     start(PARKED, 200 * KIB);
@@ -365,7 +368,8 @@ static void tick(void *unused)
     atomic_fetch_add(&ticks, 1);
 }
 
-/* And the records too: many that have not run cost 192 bytes each while they wait, and nothing when they are gone. */
+/* And the records too: many that have not run cost 192 bytes each while they wait, and nothing when they are
+ * gone. */
 TEST_GO(records_are_given_back_too, .procs = "1,2,4", .fuzz = true)
 {
     bool counts = !test_under_sanitizer() && !test_under_valgrind() && !test_under_emulator();
@@ -396,8 +400,8 @@ static void wait_until_closed(void *ch)
     CHECK_EQ(gort_chan_recv(ch, NULL), 0);
 }
 
-/* While some live on in every chunk no record can be given back, and looking for one is done less and less often. When they end
- * all of it goes soon, though nothing else happens. */
+/* While some live on in every chunk no record can be given back, and looking for one is done less and less
+ * often. When they end all of it goes soon, though nothing else happens. */
 TEST_GO(records_are_given_back_after_looks_in_vain, .procs = "2")
 {
     no_counting();
@@ -454,7 +458,8 @@ TEST_GO(trimmed_while_they_are_woken, .procs = "1,2,4", .fuzz = true)
     gort_chan_unref(work);
 }
 
-/* Without mappings for guards: more goroutines than vm.max_map_count, and the program itself can still map. */
+/* Without mappings for guards: more goroutines than vm.max_map_count, and the program itself can still
+ * map. */
 TEST_GO(more_than_there_are_mappings, .env = "GORT_DEBUG=noguard=1",
         .expect = "^gort: new stacks have a canary instead of a guard")
 {

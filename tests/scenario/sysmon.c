@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon.c - the monitor thread costs little when there is little to watch, sees what it must without an fd, and takes Ps from
- * sleepers without starving anybody.
+ * sysmon.c - the monitor thread costs little when there is little to watch, sees what it must without an fd,
+ * and takes Ps from sleepers without starving anybody.
  * Covers: src/sched/sysmon.c src/sched/sysmon_sleep.c
  */
 #include <dirent.h>
@@ -44,7 +44,8 @@ static long sleeps_of_the_monitor(void)
     return n;
 }
 
-/* A program that is idle for a moment, again and again: the monitor looks now and then, not at each of them. */
+/* A program that is idle for a moment, again and again: the monitor looks now and then, not at each of
+ * them. */
 TEST_GO(it_rests_between_bursts, .procs = "1,2,4")
 {
     if (test_under_emulator() || test_under_valgrind())
@@ -95,7 +96,8 @@ TEST_GO(it_is_not_woken_for_a_little, .procs = "1,2,4")
     } while (before < 0 || sleeps > TIMES / 5);
 }
 
-/* But it is there when the little becomes more: a goroutine that computes right after all were idle lets others run. */
+/* But it is there when the little becomes more: a goroutine that computes right after all were idle lets
+ * others run. */
 TEST_GO(it_guards_who_begins_to_compute, .procs = "1")
 {
     for (int i = 0; i < 20; i++) {
@@ -144,7 +146,8 @@ static void begin(void *unused)
     atomic_fetch_add(&begun, 1);
 }
 
-/* Ps are lost to sleepers all the time, and those who came back are held: they must not go before all others for ever. */
+/* Ps are lost to sleepers all the time, and those who came back are held: they must not go before all others
+ * for ever. */
 TEST_GO(sleepers_that_compute_starve_nobody, .procs = "1,2")
 {
     enum { N = 32, NEW = 3 };
@@ -247,7 +250,8 @@ static bool alone(void *before)
     return test_thread_count() <= *(int *)before;
 }
 
-/* The threads of this process, once those that have been joined are gone: the kernel counts them a moment longer. */
+/* The threads of this process, once those that have been joined are gone: the kernel counts them a moment
+ * longer. */
 static int threads_left(void)
 {
     int most = test_under_sanitizer() || test_under_emulator() ? 2 : 1;

@@ -386,7 +386,8 @@ static void *end_at_once(void *unused)
     return unused;
 }
 
-/* A goroutine that is preempted all the time joins threads whose stacks libc does not keep: it frees memory in there. */
+/* A goroutine that is preempted all the time joins threads whose stacks libc does not keep: it frees memory
+ * in there. */
 TEST_GO(joining_while_preempted, .procs = "1,2")
 {
     pthread_attr_t attr;

@@ -3,8 +3,8 @@
  * thread_end.c - threads that end while destructors of their thread-local data take their time.
  * Covers: src/sched/m.c src/sched/supervisor.c
  *
- * A goroutine that ends while it is bound takes its thread with it. What the destructors do is up to the program: they may wait
- * for a goroutine, which may need a new thread, or they may never return.
+ * A goroutine that ends while it is bound takes its thread with it. What the destructors do is up to the
+ * program: they may wait for a goroutine, which may need a new thread, or they may never return.
  */
 #include <gort.h>
 
@@ -67,7 +67,8 @@ static void call(void *unused)
     gort_block(meet, NULL);
 }
 
-/* So many blocking calls at once need as many threads; each time one of our threads ends the destructor waits for them. */
+/* So many blocking calls at once need as many threads; each time one of our threads ends the destructor waits
+ * for them. */
 static int blocking_calls(void *unused)
 {
     (void)unused;

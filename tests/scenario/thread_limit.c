@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread_limit.c - more goroutines that block or compute than gort_config.max_threads: they wait for a thread, it is said once,
- * and those who need none for long, such as tickers, go on.
+ * thread_limit.c - more goroutines that block or compute than gort_config.max_threads: they wait for a
+ * thread, it is said once, and those who need none for long, such as tickers, go on.
  * Covers: src/sched/tight.c
  *
- * What must not starve is counted in rounds of what it competes with, not in time: a ticker runs many times while a hundred calls
- * wait for their turns, and at most as many calls are in progress at a time as there are threads.
+ * What must not starve is counted in rounds of what it competes with, not in time: a ticker runs many times
+ * while a hundred calls wait for their turns, and at most as many calls are in progress at a time as there
+ * are threads.
  */
 #include <gort.h>
 
@@ -115,9 +116,11 @@ static int many_calls(void *as)
     test_log("at most %d calls at a time, %d ticks", atomic_load(&most_in_call), ticked);
     CHECK_EQ(atomic_load(&calls_done), CALLS);
     CHECK_LE(atomic_load(&most_in_call), LIMIT);
-    /* All threads but the last can be in calls. One that is not used for want of a wake-up is seen as fewer calls at a time. */
+    /* All threads but the last can be in calls. One that is not used for want of a wake-up is seen as fewer
+     * calls at a time. */
     CHECK_GE(atomic_load(&most_in_call), LIMIT - 2);
-    /* In each round of calls the ticker runs: without a thread for it, it would run when all calls are over. */
+    /* In each round of calls the ticker runs: without a thread for it, it would run when all calls are
+     * over. */
     CHECK_GE(ticked, CALLS / LIMIT);
     return 0;
 }

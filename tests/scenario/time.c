@@ -100,7 +100,8 @@ static void sleep_in_slot(void *slot)
     awake_at[i] = gort_now();
 }
 
-/* In the order of their times, not of their calls; but when the machine stands still they are due together. */
+/* In the order of their times, not of their calls; but when the machine stands still they are due
+ * together. */
 TEST_GO(sleepers_wake_in_order, .procs = "1,2,4")
 {
     static const int slots[] = {5, 3, 6, 1, 2, 7, 4, 0};
@@ -305,7 +306,8 @@ static int64_t crowd_from;
 static atomic_int crowd_awake, crowd_hog;
 static gort_timer *crowd[FEW][FAR];
 
-/* They wake together, a few every millisecond. The first to wake the last time computes until all are awake. */
+/* They wake together, a few every millisecond. The first to wake the last time computes until all are
+ * awake. */
 static void wake_in_crowd(void *slot)
 {
     gort_timer **far = crowd[(intptr_t)slot];

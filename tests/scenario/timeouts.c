@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeouts.c - time-outs, which are reset again and again: never early, never lost, what a reset says is true, and long ones,
- * which go by a cached clock (sched/cached_now.c), are no later than others.
+ * timeouts.c - time-outs, which are reset again and again: never early, never lost, what a reset says is
+ * true, and long ones, which go by a cached clock (sched/cached_now.c), are no later than others.
  * Covers: src/time/timer.c src/sched/cached_now.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
@@ -66,8 +66,8 @@ static void move(struct time_out *o)
     } /* else it has been called, or is just being so, and there will be one more */
 }
 
-/* Each is moved some times, with calls, sleeps and long computations in between. Of each pair the first asks for the time, the
- * second, a nanosecond longer, is the shortest one that goes by the cached clock. */
+/* Each is moved some times, with calls, sleeps and long computations in between. Of each pair the first asks
+ * for the time, the second, a nanosecond longer, is the shortest one that goes by the cached clock. */
 static void move_all(int64_t longer)
 {
     for (int i = 0; i < TIME_OUTS; i++) {
@@ -161,7 +161,8 @@ static void are_set_for_their_time(int64_t ns)
     gort_timer_free(t);
 }
 
-/* However long they are: nobody has to wait for half an hour to see when they will come. Long enough for the monitor to have begun. */
+/* However long they are: nobody has to wait for half an hour to see when they will come. Long enough for the
+ * monitor to have begun. */
 TEST_GO(long_ones_are_set_for_their_time, .procs = "1")
 {
     static const int64_t seconds[] = {1, 29, 30, 31, 600, 3600, 10800, 31536000};
@@ -202,7 +203,8 @@ static void stop_and_reset(void *unused)
     gort_wg_done(&wg);
 }
 
-/* Whoever is stopped in a reset, because its time slice is over or the world is stopped, has no lock that others want. */
+/* Whoever is stopped in a reset, because its time slice is over or the world is stopped, has no lock that
+ * others want. */
 TEST_GO(stopped_in_a_reset, .procs = "1,2")
 {
     enum { N = 3 };
@@ -241,8 +243,8 @@ static void rings(void *arg)
     atomic_fetch_add(&a->calls, 1);
 }
 
-/* Moves a time-out once, at about the time when it is due. If that was in time there is no call before the new time, and
- * then one; else there is one already, or just about to be counted, and later one more. */
+/* Moves a time-out once, at about the time when it is due. If that was in time there is no call before the
+ * new time, and then one; else there is one already, or just about to be counted, and later one more. */
 static void moves_it_at_the_last_moment(void *arg)
 {
     struct almost *a = arg;
@@ -347,7 +349,8 @@ TEST_GO(used_from_all_sides, .procs = "1,2,4", .fuzz = 1)
     }
 }
 
-/* Those of an ended run are not active any more, nor are they called; in the next one they can be set again. */
+/* Those of an ended run are not active any more, nor are they called; in the next one they can be set
+ * again. */
 static bool came_between; /* the call of the first reset has come before the second */
 static int leaves_it_pending(void *wait)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - timers under changing circumstances: many of them, Ps that come and go or compute without a call,
- * threads without a P, clocks.
+ * timers.c - timers under changing circumstances: many of them, Ps that come and go or compute without a
+ * call, threads without a P, clocks.
  * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
@@ -87,7 +87,8 @@ TEST_GO(adjusted_timers_come_in_time, .procs = "1,2,4", .fuzz = true)
     CHECK_EQ(atomic_load(&calls), N);
 }
 
-/* Each has come to its call, which is a goroutine, or was stopped, and from then on nothing comes any more. */
+/* Each has come to its call, which is a goroutine, or was stopped, and from then on nothing comes any
+ * more. */
 static void check_no_more(const atomic_int *n, const atomic_int *stopped, int total)
 {
     for (int64_t until = gort_in(test_seconds(30));
@@ -311,7 +312,8 @@ static void hammer(void *unused)
     gort_wg_done(&wg);
 }
 
-/* Many goroutines start and stop one timer: no crash, and when all is over it can still be stopped for good. */
+/* Many goroutines start and stop one timer: no crash, and when all is over it can still be stopped for
+ * good. */
 TEST_GO(one_timer_for_many, .procs = "1,2,4", .fuzz = true)
 {
     shared = gort_timer_new(3600 * GORT_SEC, 0, count, NULL);

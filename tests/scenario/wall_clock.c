@@ -3,9 +3,9 @@
  * wall_clock.c - a wall clock that jumps disturbs nothing.
  * Covers: src/os/linux/clock.c src/time/clock.c
  *
- * To set the clock of the machine is not for a test. But whoever is disturbed by a jump must have read the wall clock, and here
- * every reading of it, by the runtime and by the C library on its behalf, goes through this file: it jumps by hours, forth and
- * back, and counts.
+ * To set the clock of the machine is not for a test. But whoever is disturbed by a jump must have read the
+ * wall clock, and here every reading of it, by the runtime and by the C library on its behalf, goes through
+ * this file: it jumps by hours, forth and back, and counts.
  */
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -21,7 +21,8 @@ static int64_t jump(void)
     return (n % 2 ? -1 : 1) * (n % 7 + 1) * 3600;
 }
 
-/* Weak: in a static program the C library's own may be needed for its other names; then the test sees that it does not count. */
+/* Weak: in a static program the C library's own may be needed for its other names; then the test sees that it
+ * does not count. */
 __attribute__((weak)) int clock_gettime(clockid_t id, struct timespec *t)
 {
     int err = (int)syscall(SYS_clock_gettime, id, t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.c - gort_world_stop and gort_world_start: nothing moves in between, wherever it was, and all goes on after.
+ * world.c - gort_world_stop and gort_world_start: nothing moves in between, wherever it was, and all goes on
+ * after.
  * Covers: src/sched/world.c
  */
 #include "hogs.h"
@@ -125,7 +126,8 @@ static void end_movers(pthread_t feeder)
     fclose(null_file);
 }
 
-/* Stops the world, looks whether anything moves for a while, and starts it. Returns how long the stop took. */
+/* Stops the world, looks whether anything moves for a while, and starts it. Returns how long the stop
+ * took. */
 static int64_t stop_and_look(void)
 {
     long before[KINDS];
@@ -264,7 +266,8 @@ TEST_GO(calls_that_end_come_back_after_the_start, .procs = "1,2,4")
     }
 }
 
-/* Waits in a call like a plain thread, and is woken by one, which a stop does not touch: it comes back after the start. */
+/* Waits in a call like a plain thread, and is woken by one, which a stop does not touch: it comes back after
+ * the start. */
 static gort_chan *from_thread;
 static pthread_barrier_t stopped;
 
@@ -433,7 +436,8 @@ static void moves_again(long before)
         CHECK_LT(gort_now(), until);
 }
 
-/* Who lets no signal in cannot be stopped: it is said, nobody stays stopped, and it works as soon as it can. */
+/* Who lets no signal in cannot be stopped: it is said, nobody stays stopped, and it works as soon as it
+ * can. */
 TEST_GO(signals_are_blocked, .procs = "2")
 {
     static atomic_bool over;

@@ -3,7 +3,8 @@
  * world_roots.c - gort_world_roots finds what every goroutine holds, wherever it was stopped.
  * Covers: src/sched/roots.c
  *
- * Each holds a number that nobody else has, in a register or on its stack; or it lies in what the runtime keeps for it.
+ * Each holds a number that nobody else has, in a register or on its stack; or it lies in what the runtime
+ * keeps for it.
  */
 #include "hogs.h"
 

@@ -3,11 +3,12 @@
  * wakeups.c - a program that stands still when one wake-up is lost.
  * Covers: src/sched/fuzz.c src/sched/idle.c
  *
- * The main goroutine starts another and then computes, without a call, until that one has run: it must have been run by the
- * other P, which was about to sleep, or had been asleep, or was looking around. With preemption off nobody else comes to
- * help. The pauses between the rounds move the start over the other P's way into sleep.
- * Exit status 0: all rounds done, or the time is up; 1: a goroutine was not run while main computed for two seconds of CPU
- * time. The clock would not do: a machine that stands still for a while has lost nothing.
+ * The main goroutine starts another and then computes, without a call, until that one has run: it must have
+ * been run by the other P, which was about to sleep, or had been asleep, or was looking around. With
+ * preemption off nobody else comes to help. The pauses between the rounds move the start over the other P's
+ * way into sleep.
+ * Exit status 0: all rounds done, or the time is up; 1: a goroutine was not run while main computed for two
+ * seconds of CPU time. The clock would not do: a machine that stands still for a while has lost nothing.
  */
 #include <gort.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan.c - channels under load: every kind of send and receive at random, by goroutines and threads, with deadlines,
- * contexts and closes; what was sent is what was received.
+ * chan.c - channels under load: every kind of send and receive at random, by goroutines and threads, with
+ * deadlines, contexts and closes; what was sent is what was received.
  * Covers: src/sync/chan.c src/sync/select.c
  */
 #include "scenario/waiting.h"

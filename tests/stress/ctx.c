@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctx.c - contexts under load: a forest that grows, is waited under, cancelled, expires and is let go, all at once.
+ * ctx.c - contexts under load: a forest that grows, is waited under, cancelled, expires and is let go, all at
+ * once.
  * Covers: src/sync/ctx.c src/sched/scope.c
  */
 #include "scenario/waiting.h"

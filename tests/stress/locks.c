@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * locks.c - mutexes, rwmutexes, semaphores and conditions under load, with deadlines and contexts: exclusion holds and
- * nothing is lost.
+ * locks.c - mutexes, rwmutexes, semaphores and conditions under load, with deadlines and contexts: exclusion
+ * holds and nothing is lost.
  * Covers: src/sync/mutex.c src/sync/rwmutex.c src/sync/sem.c src/sync/cond.c
  */
 #include "scenario/waiting.h"

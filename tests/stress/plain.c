@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plain.c - programs that ignore what plain waits return, under contexts that are cancelled at random: a semaphore of one has
- * one, locks exclude, conditions return after a signal only, wait groups and groups let nobody touch a stack that was left.
+ * plain.c - programs that ignore what plain waits return, under contexts that are cancelled at random: a
+ * semaphore of one has one, locks exclude, conditions return after a signal only, wait groups and groups let
+ * nobody touch a stack that was left.
  * Covers: src/sync/mutex.c src/sync/rwmutex.c src/sync/sem.c src/sync/cond.c src/sync/wg.c src/sync/group.c
  */
 #include "scenario/waiting.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.c - selects under load: many cases, duplicates, both directions, deadlines; a value handed on exactly as
- * often as it was sent.
+ * select.c - selects under load: many cases, duplicates, both directions, deadlines; a value handed on
+ * exactly as often as it was sent.
  * Covers: src/sync/select.c
  */
 #include "scenario/waiting.h"
@@ -45,9 +45,8 @@ static void work(uint64_t seed)
         }
         for (size_t i = 0; i < n; i++)
             if (cases[i].op == GORT_RECV)
-                CHECK_EQ(in[i], (int)i == k
-                                    ? of[i]
-                                    : -1); /* a value goes to the case that happened, and nowhere else */
+                /* A value goes to the case that happened, and nowhere else. */
+                CHECK_EQ(in[i], (int)i == k ? of[i] : -1);
     }
     gort_wg_done(&workers);
 }

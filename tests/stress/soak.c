@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soak.c - everything at once, for as long as one likes, while the kernel refuses at random; nothing may get lost.
+ * soak.c - everything at once, for as long as one likes, while the kernel refuses at random; nothing may get
+ * lost.
  * Build: faults
  * Covers: src/sched/spawn.c src/sched/block.c src/sched/world.c src/sched/p.c src/sync/chan.c src/sync/select.c
  * Covers: src/sync/ctx.c src/sync/group.c src/time/timer.c src/io/fd.c src/io/buf.c src/io/process.c
  *
- * Each kind of work is a loop of units. A unit counts itself as begun, and as done (everything it started has ended and
- * all values add up) or refused (a fault hit it; it has undone what it began). A unit that is neither is lost: then a count
- * stands still, which the watch, a plain thread, finds out, or the sums at the end are wrong. Faults come in waves; in the last
- * part there are none, and nothing may be refused that begins then.
+ * Each kind of work is a loop of units. A unit counts itself as begun, and as done (everything it started has
+ * ended and all values add up) or refused (a fault hit it; it has undone what it began). A unit that is
+ * neither is lost: then a count stands still, which the watch, a plain thread, finds out, or the sums at the
+ * end are wrong. Faults come in waves; in the last part there are none, and nothing may be refused that
+ * begins then.
  *
- * SOAK_SECONDS says how long (10), SOAK_EVERY how often a line of progress is printed (2 seconds), SOAK_FAULTS=0 leaves the faults out,
- * SOAK_ONLY="tcp,hogs" runs just these kinds. `make soak` runs this for an hour.
+ * SOAK_SECONDS says how long (10), SOAK_EVERY how often a line of progress is printed (2 seconds),
+ * SOAK_FAULTS=0 leaves the faults out, SOAK_ONLY="tcp,hogs" runs just these kinds. `make soak` runs this for
+ * an hour.
  */
 #include <gort.h>
 
@@ -651,7 +654,8 @@ static void progress(int64_t second)
 
 static long rss_early, rss_late; /* the most in the second quarter of the time, and in the last */
 
-/* Everybody gets on; memory is watched; a line now and then. A plain thread, so that it sees a runtime that stands still. */
+/* Everybody gets on; memory is watched; a line now and then. A plain thread, so that it sees a runtime that
+ * stands still. */
 static void *watch(void *unused)
 {
     int64_t every = getenv("SOAK_EVERY") ? atoi(getenv("SOAK_EVERY")) : 2, spoken = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - goroutines and plain threads set, stop, reset and wait for timers at random; the number of Ps changes.
- * In the end every call is accounted for.
+ * timers.c - goroutines and plain threads set, stop, reset and wait for timers at random; the number of Ps
+ * changes. In the end every call is accounted for.
  * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
  */
 #include <errno.h>

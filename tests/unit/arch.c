@@ -37,7 +37,8 @@ static void no_sanitizer(void)
         SKIP("only without sanitizers and valgrind: they would have to be told about the stacks");
 }
 
-/* More values than there are registers of either kind, alive over the switch; salt keeps the two sides apart. */
+/* More values than there are registers of either kind, alive over the switch; salt keeps the two sides
+ * apart. */
 static GORT_NOINLINE void keep_values(struct gort__ctx *mine, struct gort__ctx *other, uint64_t salt)
 {
     volatile uint64_t source = salt;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atomic.c - each atomic operation does what it is called and returns what was there before; counted references go away once.
+ * atomic.c - each atomic operation does what it is called and returns what was there before; counted
+ * references go away once.
  * Covers: src/base/atomic.h src/base/ref.h
  */
 #include "base/atomic.h"

@@ -18,7 +18,8 @@ static void look(struct gort__m *m)
     CHECK_LE(rough, after + CACHED_FOR);
 }
 
-/* Looks after each other, and looks with time in between: less and more than the time for which an answer is kept. */
+/* Looks after each other, and looks with time in between: less and more than the time for which an answer is
+ * kept. */
 TEST(between_now_and_soon)
 {
     static struct gort__m m;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * code.c - reading who calls whom from instructions (os/linux/code.c): also calls and tail calls by a pointer at a fixed place.
+ * code.c - reading who calls whom from instructions (os/linux/code.c): also calls and tail calls by a pointer
+ * at a fixed place.
  * Covers: src/os/linux/code.c
  */
 #include "os/linux/text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cputime.c - when a goroutine that has not run yet may start beside many that are preempted: few threads, and nobody starves.
+ * cputime.c - when a goroutine that has not run yet may start beside many that are preempted: few threads,
+ * and nobody starves.
  * Covers: src/sched/cputime.c
  *
  * Plays scheduler with numbers instead of threads, so that a machine of any speed can be tried.
@@ -27,7 +28,8 @@ static void set_up(int procs)
     gort__sched.preempted_cpu = gort__sched.admitted_at = 0;
 }
 
-/* Somebody runs for one time slice, in which he gets a share of a CPU. True: a new one was started for that. */
+/* Somebody runs for one time slice, in which he gets a share of a CPU. True: a new one was started for
+ * that. */
 static bool slice(struct play *p, int64_t share)
 {
     int64_t length = 10 * MS + 10 * MS * p->held / 8, used = (length < 100 * MS ? length : 100 * MS) / share;

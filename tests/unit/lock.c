@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - the runtime's own lock: threads exclude each other, sleepers are woken, and in builds with checks a lock of a
- * lower rank, or one that a signal could leave taken, ends the program.
+ * lock.c - the runtime's own lock: threads exclude each other, sleepers are woken, and in builds with checks
+ * a lock of a lower rank, or one that a signal could leave taken, ends the program.
  * Covers: src/mem/lock.c src/base/rank.h
  */
 #include "mem/lock.h"

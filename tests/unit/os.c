@@ -556,7 +556,8 @@ TEST(altstack)
     }
 }
 
-/* Both: a handler blocks the signal for a moment, and what is on its way to a thread is pending for a moment. */
+/* Both: a handler blocks the signal for a moment, and what is on its way to a thread is pending for a
+ * moment. */
 TEST(thread_that_holds_a_signal_back)
 {
     sigset_t set;
@@ -621,7 +622,8 @@ static int64_t woken(void)
     return gort__load(&woke_at, ACQUIRE); /* pairs with sleeps_for_it */
 }
 
-/* Set for never, then for a time that is moved to later and to earlier: it ends the sleep once, not before its time. */
+/* Set for never, then for a time that is moved to later and to earlier: it ends the sleep once, not before
+ * its time. */
 static void check_alarm(bool by_timerfd)
 {
     gort__os_alarm_open(&alarm_clock);

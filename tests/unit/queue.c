@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.c - the global run queue against a plain array: what goes in comes out, in order, also out of the middle.
+ * queue.c - the global run queue against a plain array: what goes in comes out, in order, also out of the
+ * middle.
  * Covers: src/sched/queue.c
  */
 #include "sched/sched.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slab.c - memory for objects of one size: adjacent and zeroed when fresh, reused last in first out, walkable.
+ * slab.c - memory for objects of one size: adjacent and zeroed when fresh, reused last in first out,
+ * walkable.
  * Covers: src/mem/slab.c src/mem/alloc.c
  */
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack.c - the stacks of goroutines: size classes, guards that fault, reuse, reserving, taking all of it down.
+ * stack.c - the stacks of goroutines: size classes, guards that fault, reuse, reserving, taking all of it
+ * down.
  * Covers: src/mem/stack.c src/mem/stack_class.h src/mem/scavenge.c
  */
 #include <signal.h>
@@ -115,7 +116,8 @@ TEST(the_last_is_reused_first)
     gort__stack_destroy(NULL);
 }
 
-/* Goroutines begin on pages that fall into different sets of a TLB, and on lines that fall into different sets of a cache. */
+/* Goroutines begin on pages that fall into different sets of a TLB, and on lines that fall into different
+ * sets of a cache. */
 TEST(neighbours_do_not_compete)
 {
     enum { N = 64, LINES = 32 /* of a page, two at a time */ };
@@ -260,7 +262,8 @@ static bool pause_for(int ticks)
     return left;
 }
 
-/* A look for what can be mapped anew comes to its end, however large a slot is, and all that was used can be used again. */
+/* A look for what can be mapped anew comes to its end, however large a slot is, and all that was used can be
+ * used again. */
 TEST(trimming_ends_whatever_the_size)
 {
     gort__os_init();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state.c - the states of a goroutine: every edge of the table passes, every other one ends the program, and each state
- * and each reason to wait has a name of its own.
+ * state.c - the states of a goroutine: every edge of the table passes, every other one ends the program, and
+ * each state and each reason to wait has a name of its own.
  * Covers: src/sched/state.c src/sched/g.h
  */
 #include "sched/g.h"
@@ -13,8 +13,8 @@
 
 #include "test.h"
 
-/* From the state of the row to that of the column, in the order of the enum: idle, runnable, running, syscall, detached,
- * waiting, preempted, dead. */
+/* From the state of the row to that of the column, in the order of the enum: idle, runnable, running,
+ * syscall, detached, waiting, preempted, dead. */
 static const char *const legal[GORT_G_STATES] = {
     ".x...x..", "..x.....", ".x.xxxxx", ".xx.x.x.", ".xx.....", ".xx.....", ".xx.....", "x.......",
 };

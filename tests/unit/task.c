@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - what is told about another thread: its CPU time, whether it sleeps; signals that carry a value, and timers on
- * its CPU clock. Signals that it holds back: os.c.
+ * task.c - what is told about another thread: its CPU time, whether it sleeps; signals that carry a value,
+ * and timers on its CPU clock. Signals that it holds back: os.c.
  * Covers: src/os/linux/task.c
  */
 #include <errno.h>
@@ -78,7 +78,8 @@ TEST(states)
     CHECK_EQ(errno, 4711);
 }
 
-/* The CPU time of a thread grows while it computes, and its waits when it sleeps; both ways of asking agree. */
+/* The CPU time of a thread grows while it computes, and its waits when it sleeps; both ways of asking
+ * agree. */
 TEST(usage)
 {
     int self = gort__os_thread_id();

@@ -2,10 +2,11 @@
 /*
  * alarm.c - a thread that sleeps until a time that others may change while it does.
  *
- * Why: moving the end of a sleep that nobody reaches should not wake the sleeper: that takes 20 us of CPU time, setting a timer 0.3.
- * A timerfd is just that. Without one (no fd left) a futex does it, and an earlier end wakes the sleeper, who sleeps again.
- * A sandbox that is closed during the run may refuse to set the timerfd. Then the futex takes over for good: the setter stores the
- * time and kicks the sleeper, which may wait for a timer that never comes, by an eventfd that stays readable.
+ * Why: moving the end of a sleep that nobody reaches should not wake the sleeper: that takes 20 us of CPU
+ * time, setting a timer 0.3. A timerfd is just that. Without one (no fd left) a futex does it, and an earlier
+ * end wakes the sleeper, who sleeps again. A sandbox that is closed during the run may refuse to set the
+ * timerfd. Then the futex takes over for good: the setter stores the time and kicks the sleeper, which may
+ * wait for a timer that never comes, by an eventfd that stays readable.
  * Threads: any may set it, one at a time; one sleeps. errno is never changed.
  */
 #include <errno.h>
@@ -95,8 +96,8 @@ static void sleep_by_futex(struct gort__os_alarm *a, int fd)
     }
 }
 
-/* Until the timerfd has come; it stays so until it is set anew. Or there is a kick: by the futex from now on. May return
- * early: sysmon, which sleeps here, then just looks around. */
+/* Until the timerfd has come; it stays so until it is set anew. Or there is a kick: by the futex from now on.
+ * May return early: sysmon, which sleeps here, then just looks around. */
 static void sleep_by_timerfd(struct gort__os_alarm *a, int fd)
 {
     /* The kernel passes over negative fds. */

@@ -6,10 +6,11 @@
  * times a second. membarrier(PRIVATE_EXPEDITED) moves the cost there: it interrupts each CPU that
  * runs a thread of this process, and that thread passes a full fence wherever it was. A thread that
  * does not run has passed one when it was switched off.
- * Invariants: gort__os_light_is_full is true until membarrier is known to work, and changes only in
- * init: while it is false the frequent half costs nothing and only the kernel can do our half. Changing over during a run, when
- * membarrier is refused all of a sudden, would need every thread to know before anybody relies on it, and all protocols that
- * have begun with a light fence (a lock's sleepers) to end first: so the rare half finds another way (fence_without).
+ * Invariants: gort__os_light_is_full is true until membarrier is known to work, and changes only in init:
+ * while it is false the frequent half costs nothing and only the kernel can do our half. Changing over during
+ * a run, when membarrier is refused all of a sudden, would need every thread to know before anybody relies on
+ * it, and all protocols that have begun with a light fence (a lock's sleepers) to end first: so the rare half
+ * finds another way (fence_without).
  * Threads: any; init alone.
  */
 #include <errno.h>
@@ -47,11 +48,12 @@ void gort__barrier_init(void)
 }
 
 /*
- * membarrier is refused from now on, by a sandbox that was closed during the run, and the frequent halves of all threads go on
- * without a fence. The caller visits each CPU in turn: when it runs there, whatever thread of ours was running on that CPU has
- * been switched off, and a switch is a full fence. One that moves from a CPU not yet visited to one that was is switched off, too.
- * CPUs that refuse us run nobody of ours: the kernel refuses only those that are not there or not in the process's cpuset.
- * A visit takes as long as it takes to get a CPU; the next run begins with full fences on both sides.
+ * membarrier is refused from now on, by a sandbox that was closed during the run, and the frequent halves of
+ * all threads go on without a fence. The caller visits each CPU in turn: when it runs there, whatever thread
+ * of ours was running on that CPU has been switched off, and a switch is a full fence. One that moves from a
+ * CPU not yet visited to one that was is switched off, too. CPUs that refuse us run nobody of ours: the
+ * kernel refuses only those that are not there or not in the process's cpuset. A visit takes as long as it
+ * takes to get a CPU; the next run begins with full fences on both sides.
  */
 static bool visit_all_cpus(void)
 {

@@ -2,13 +2,14 @@
 /*
  * beat.c - for a thread that sleeps again and again for some 275 us: the kernel's timers, set ahead.
  *
- * Why: setting the timer of a CPU is an instruction, but on a virtual machine one that the host carries out: 6 to 8 us. A short
- * sleep needs three: the thread sets it for its end; when that has come the kernel sets it for what is next, which is the scheduler's
- * tick of the idle CPU, far away; and it restarts the near tick as the thread goes on. All of them are charged to the thread.
- * If there is a timer already for the time at which a sleep ends, and one for the sleep after it, only the second is left: the first
- * and the third are not earlier than what is set. 18 to 20 us of CPU time for a sleep become 9 to 10, and it ends 6 us sooner.
- * Nobody waits for these timers. They change nothing but when the hardware is set, so all that fails here is left as it is, and at
- * the end of such sleeps one of them comes in vain.
+ * Why: setting the timer of a CPU is an instruction, but on a virtual machine one that the host carries out:
+ * 6 to 8 us. A short sleep needs three: the thread sets it for its end; when that has come the kernel sets it
+ * for what is next, which is the scheduler's tick of the idle CPU, far away; and it restarts the near tick as
+ * the thread goes on. All of them are charged to the thread. If there is a timer already for the time at
+ * which a sleep ends, and one for the sleep after it, only the second is left: the first and the third are
+ * not earlier than what is set. 18 to 20 us of CPU time for a sleep become 9 to 10, and it ends 6 us sooner.
+ * Nobody waits for these timers. They change nothing but when the hardware is set, so all that fails here is
+ * left as it is, and at the end of such sleeps one of them comes in vain.
  * Threads: one at a time.
  */
 #include <errno.h>

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * caught.c - signals that the program has asked for: each is noted for whoever asked, or does what it did before.
+ * caught.c - signals that the program has asked for: each is noted for whoever asked, or does what it did
+ * before.
  *
- * The problem: sigaction() puts the former disposition back, but a thread may have taken a signal under the old one already.
- * The kernel has set up a frame for our handler there, which runs when the thread gets a CPU: any time later. No counter in
- * the handler can see such a thread, and no barrier waits for it. So nobody waits: the handler decides.
+ * The problem: sigaction() puts the former disposition back, but a thread may have taken a signal under the
+ * old one already. The kernel has set up a frame for our handler there, which runs when the thread gets a
+ * CPU: any time later. No counter in the handler can see such a thread, and no barrier waits for it. So
+ * nobody waits: the handler decides.
  *
  * One word a signal says whether it is caught, and whether one was noted since it was last asked:
  *
  *     | generation | NOTED | ON |
  *
- * Proof that no signal is lost or comes twice. The actors are the handler H, on any thread and at any time, and the owner O,
- * which calls catch, noted and release, one call at a time for each signal.
- * (1) H changes the word only by a compare-and-swap that needs ON and sets NOTED. O's `noted` and `release` clear NOTED by an
+ * Proof that no signal is lost or comes twice. The actors are the handler H, on any thread and at any time,
+ * and the owner O, which calls catch, noted and release, one call at a time for each signal.
+ * (1) H changes the word only by a compare-and-swap that needs ON and sets NOTED. O's `noted` and `release`
+ * clear NOTED by an
  *     atomic operation that returns it: each NOTED is seen by O exactly once, and then O has the signal to deliver. Two
  *     signals that are noted before O looks are one, as two that are pending in the kernel are.
- * (2) Without ON, H does what `former` says, here and now, and notes nothing: the signal is handled exactly once, too.
- * (3) `former` is written by O only while the word has ON, after a new generation was stored. H copies it, and then finds the
+ * (2) Without ON, H does what `former` says, here and now, and notes nothing: the signal is handled exactly
+ * once, too. (3) `former` is written by O only while the word has ON, after a new generation was stored. H
+ * copies it, and then finds the
  *     very word that it found before, without ON: no catch began meanwhile, so that the copy is whole. H never waits for O,
  *     which it may have interrupted: if the word has ON by now, the signal is noted for the new catch.
- * (4) O stores ON before it installs the handler, and puts the former disposition back before it takes ON away. So
+ * (4) O stores ON before it installs the handler, and puts the former disposition back before it takes ON
+ * away. So
  *     while the kernel has our handler installed by O, the word has ON. H depends on that nowhere, but a signal between catch
  *     and its return belongs to the new owner, and one between release and its return to the former disposition.
- * (5) Nothing is sent again, so that nothing can go round in circles: not even when a handler of the program calls ours as its
+ * (5) Nothing is sent again, so that nothing can go round in circles: not even when a handler of the program
+ * calls ours as its
  *     former one, or the program installs ours again after it was released.
  * A forked child has a copy of the words, but no owner: there H acts as without ON.
  *

@@ -2,19 +2,20 @@
 /*
  * code.c - the few instructions that tell who calls whom: calls, jumps, entries of the linkage table (PLT).
  *
- * Why: a return address says where a call comes from; the call instruction before it says what was called, also when that has
- * jumped on to another function since (a tail call), which leaves no trace on the stack.
- * On x86-64 the length of an instruction cannot be read backwards, so what looks like a call may be something else. Callers
- * compare the target with addresses that they look for, which such a chance does not hit.
- * A call by a pointer tells what it called as long as the pointer lies at a fixed place. On x86-64 that is in the instruction itself; on
- * aarch64 those before it have put the pointer into a register.
+ * Why: a return address says where a call comes from; the call instruction before it says what was called,
+ * also when that has jumped on to another function since (a tail call), which leaves no trace on the stack.
+ * On x86-64 the length of an instruction cannot be read backwards, so what looks like a call may be something
+ * else. Callers compare the target with addresses that they look for, which such a chance does not hit.
+ * A call by a pointer tells what it called as long as the pointer lies at a fixed place. On x86-64 that is in
+ * the instruction itself; on aarch64 those before it have put the pointer into a register.
  * Threads: any, signal handlers too. errno is changed.
  */
 #include "os/linux/text.h"
 
 #if defined(__x86_64__)
 
-/* endbr64 or nothing, a prefix or nothing, jmp *slot(%rip): the address of its displacement; 0: something else. */
+/* endbr64 or nothing, a prefix or nothing, jmp *slot(%rip): the address of its displacement; 0: something
+ * else. */
 static GORT__RAW uintptr_t linkage_slot(uintptr_t pc)
 {
     if (!gort__object_readable(pc, 11))
@@ -73,7 +74,8 @@ GORT__RAW uintptr_t gort__code_jump(uintptr_t pc)
         return pc + 5 + (uintptr_t)(int32_t) * (const gort__raw32 *)(at + 1);
     if (at[0] == 0x0f && (at[1] & 0xf0) == 0x80)
         return pc + 6 + (uintptr_t)(int32_t) * (const gort__raw32 *)(at + 2);
-    /* The short forms, to a neighbour. A condition only after a test of a register: two bytes are easily met by chance. */
+    /* The short forms, to a neighbour. A condition only after a test of a register: two bytes are easily met
+     * by chance. */
     if (at[0] == 0xeb || ((at[0] & 0xf0) == 0x70 && gort__object_readable(pc - 2, 2) && at[-2] == 0x85))
         return pc + 2 + (uintptr_t)(int8_t)at[1];
     return at[0] == 0xff && at[1] == 0x25 ? value_at(pc + 2) : 0;
@@ -124,7 +126,8 @@ static bool is_call(uint32_t word) /* bl, blr */
     return word >> 26 == 0x25 || (word & 0xfffffc1f) == 0xd63f0000;
 }
 
-/* It has a register in its lowest bits, but does not write it; or the pair that it loads has another one there. */
+/* It has a register in its lowest bits, but does not write it; or the pair that it loads has another one
+ * there. */
 static bool only_reads(uint32_t word)
 {
     bool branch = (word & 0x1c000000) == 0x14000000;
@@ -137,9 +140,10 @@ static bool loads_second(uint32_t word, unsigned reg) /* ldp */
 }
 
 /*
- * The value of a register that a branch at pc takes its target from, when it was loaded from a fixed place: by adrp, add, ldr and
- * mov in any number and with others between them. 0: by other means, or too far away. The instructions before pc are read as if they had run
- * one after the other; where another path leads here the answer may be wrong, as after all jumps that are looked at here.
+ * The value of a register that a branch at pc takes its target from, when it was loaded from a fixed place:
+ * by adrp, add, ldr and mov in any number and with others between them. 0: by other means, or too far away.
+ * The instructions before pc are read as if they had run one after the other; where another path leads here
+ * the answer may be wrong, as after all jumps that are looked at here.
  */
 static GORT__RAW uintptr_t loaded_target(uintptr_t pc, unsigned reg)
 {

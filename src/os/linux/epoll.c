@@ -83,7 +83,8 @@ int gort__os_poll_del(int poller, int fd)
     return err;
 }
 
-/* Sleeps without fetching: > 0 when there is something. Where ppoll is refused as well, to the millisecond. */
+/* Sleeps without fetching: > 0 when there is something. Where ppoll is refused as well, to the
+ * millisecond. */
 static int sleep_by_poll(int poller, const struct timespec *timeout)
 {
     struct pollfd p = {.fd = poller, .events = POLLIN};

@@ -2,18 +2,18 @@
 /*
  * fault.c - SIGSEGV: ours is reported, everybody else's is passed on untouched.
  *
- * Why: a guard that is hit ends the program anyway; all that is left to do is to say what happened. The handler runs on
- * the alternate stack, since there is no other left. When that one overflows, its stack pointer lies below it, the
- * kernel does not count it as in use and starts again at its top, over the frames that are there: enough for a
- * report, and nobody returns to them.
+ * Why: a guard that is hit ends the program anyway; all that is left to do is to say what happened. The
+ * handler runs on the alternate stack, since there is no other left. When that one overflows, its stack
+ * pointer lies below it, the kernel does not count it as in use and starts again at its top, over the frames
+ * that are there: enough for a report, and nobody returns to them.
  * A fault that is not ours:
  *     the program had a handler        it is called as the kernel would: arguments, mask, SA_RESETHAND
  *     default, or ignored              the default is restored and the instruction runs again: a core dump shows it
  *     sent by kill, not raised         the same, but it is sent again; SIG_IGN ignores it
- * The one difference that a former handler may notice: it runs on the alternate stack of the thread, if that has one.
- * A handler that the program installs during the run replaces ours, and ours is what sigaction hands it as the former
- * one; it gets the report if it calls that. In sanitized builds the sanitizer's handler stays.
- * The unwinder is the compiler's; since glibc 2.35 it finds its tables without a lock.
+ * The one difference that a former handler may notice: it runs on the alternate stack of the thread, if that
+ * has one. A handler that the program installs during the run replaces ours, and ours is what sigaction hands
+ * it as the former one; it gets the report if it calls that. In sanitized builds the sanitizer's handler
+ * stays. The unwinder is the compiler's; since glibc 2.35 it finds its tables without a lock.
  * Threads: take and give_back by one thread while no other does; the handler on any.
  */
 #include <errno.h>

@@ -2,19 +2,21 @@
 /*
  * heap.c - tells whether a thread was met inside the program's allocator, wherever that is linked.
  *
- * Why: a goroutine that is stopped for good in malloc keeps its lock, and the process hangs at its next malloc. A library of malloc
- * can be linked statically, have any name, or be a page of code in the program beside all the rest, so neither names of files nor
- * ranges of addresses tell. But everybody enters it through functions with known names. A thread is inside when
+ * Why: a goroutine that is stopped for good in malloc keeps its lock, and the process hangs at its next
+ * malloc. A library of malloc can be linked statically, have any name, or be a page of code in the program
+ * beside all the rest, so neither names of files nor ranges of addresses tell. But everybody enters it
+ * through functions with known names. A thread is inside when
  *   (1) it is in one of these, or in a function that one of these jumps to (a tail call), or
  *   (2) one of its callers is, or
  *   (3) one of its callers made a call whose instruction names one of these: also when that has jumped on to a function
  *       that is known by a pointer only.
- * The callers are found by unwinding (unwind.c). Where that does not carry, every word further up the stack that could be a
- * return address counts as one: at worst a goroutine runs on for a while that could have been stopped.
- * Rejected: all that the entries reach by calls as ranges of addresses. The way out of memory leads to the program's own
- * handlers, and from there anywhere: loops of the program would count as malloc, and never be stopped.
- * Not seen: an entry that the compiler has inlined into its caller; one that is called by a pointer and jumps on by a pointer;
- * pools of the program's own with other names.
+ * The callers are found by unwinding (unwind.c). Where that does not carry, every word further up the stack
+ * that could be a return address counts as one: at worst a goroutine runs on for a while that could have been
+ * stopped.
+ * Rejected: all that the entries reach by calls as ranges of addresses. The way out of memory leads to the
+ * program's own handlers, and from there anywhere: loops of the program would count as malloc, and never be
+ * stopped. Not seen: an entry that the compiler has inlined into its caller; one that is called by a pointer
+ * and jumps on by a pointer; pools of the program's own with other names.
  * If malloc is libc's all this is off: text.c knows libc.
  * Threads: collect alone; the question from anywhere, signal handlers too. errno is changed.
  */
@@ -106,7 +108,8 @@ static void add_function(uintptr_t at)
     gort__text_range_add(ranges, &range_count, MOST_RANGES, f.from, f.to);
 }
 
-/* Only to the first instruction of a function: in the middle it is the same function, or no jump but a piece of data. */
+/* Only to the first instruction of a function: in the middle it is the same function, or no jump but a piece
+ * of data. */
 static void follow_jumps(const struct gort__range f, bool (*known)(uintptr_t))
 {
     for (uintptr_t pc = f.from; pc < f.to; pc += GORT__CODE_STEP) {
@@ -159,7 +162,8 @@ static bool is_entry(uintptr_t at)
     return false;
 }
 
-/* Somebody who was called from just before pc has not returned yet, and is the allocator, or was called by it. */
+/* Somebody who was called from just before pc has not returned yet, and is the allocator, or was called by
+ * it. */
 static bool returns_to_or_from(uintptr_t pc)
 {
     uintptr_t called[2];
@@ -172,7 +176,8 @@ static bool returns_to_or_from(uintptr_t pc)
     return false;
 }
 
-/* How far up from sp the stack can be read and is worth reading. It need not be one of ours: programs switch stacks, too. */
+/* How far up from sp the stack can be read and is worth reading. It need not be one of ours: programs switch
+ * stacks, too. */
 static uintptr_t find_top(uintptr_t sp)
 {
     uintptr_t at = sp;
@@ -193,8 +198,9 @@ static bool look_at(const uintptr_t *words, size_t n, bool (*fn)(uintptr_t))
     return false;
 }
 
-/* Words that were left there by calls that have returned count, too. The stack may end before top, and what lies above it may be unmapped
- * meanwhile: so the kernel copies it. Where it does not, only the page that the walk has come to is known to be there. */
+/* Words that were left there by calls that have returned count, too. The stack may end before top, and what
+ * lies above it may be unmapped meanwhile: so the kernel copies it. Where it does not, only the page that the
+ * walk has come to is known to be there. */
 static GORT__RAW bool scan(uintptr_t from, uintptr_t top, bool (*fn)(uintptr_t))
 {
     uintptr_t words[128];
@@ -214,8 +220,8 @@ static GORT__RAW bool scan(uintptr_t from, uintptr_t top, bool (*fn)(uintptr_t))
     return false;
 }
 
-/* The link register holds where a function returns to that has not put it on the stack. Later it holds where the last call
- * returned to, which lies in the same function. */
+/* The link register holds where a function returns to that has not put it on the stack. Later it holds where
+ * the last call returned to, which lies in the same function. */
 static bool by_link(uintptr_t pc, uintptr_t link)
 {
     struct gort__range f;

@@ -2,13 +2,13 @@
 /*
  * object.c - which program or library holds an address, and where its tables for unwinding are.
  *
- * Why not dl_iterate_phdr when the question comes: it takes the loader's lock, which whoever was interrupted may hold. The program
- * itself, libc and the loader are never unloaded, so what was collected about them stays true. For all others glibc's
- * _dl_find_object (2.35) is asked, which takes no lock and may be called in signal handlers; where it is missing nobody
- * can tell what has been unloaded, and the answer is no.
+ * Why not dl_iterate_phdr when the question comes: it takes the loader's lock, which whoever was interrupted
+ * may hold. The program itself, libc and the loader are never unloaded, so what was collected about them
+ * stays true. For all others glibc's _dl_find_object (2.35) is asked, which takes no lock and may be called
+ * in signal handlers; where it is missing nobody can tell what has been unloaded, and the answer is no.
  * gcc links -static programs without an index of their unwind tables (PT_GNU_EH_FRAME). The tables themselves are there; the
- * section headers in the program's file tell where, and we sort them. That takes some milliseconds in a large program, and is
- * done only if it has an allocator of its own (heap.c).
+ * section headers in the program's file tell where, and we sort them. That takes some milliseconds in a large
+ * program, and is done only if it has an allocator of its own (heap.c).
  * Threads: collect and add alone; the questions from anywhere, signal handlers too. errno is changed.
  */
 #include <elf.h>
@@ -87,7 +87,8 @@ bool gort__object_find(uintptr_t at, struct gort__object *o)
     return false;
 }
 
-/* Asks the kernel to compare a word, without waiting: it fails in a different way when the word cannot be read. */
+/* Asks the kernel to compare a word, without waiting: it fails in a different way when the word cannot be
+ * read. */
 static bool kernel_reads(uintptr_t at)
 {
     struct timespec now = {0};

@@ -2,9 +2,10 @@
 /*
  * pages.c - which pages have memory, and how much of it there is.
  *
- * Why: a goroutine's stack grows without anybody noticing: the kernel gives it pages as it touches them. Only the
- * page tables know how deep it went. PAGEMAP_SCAN (Linux 6.7) returns the runs of a large range at some 2 ns a page;
- * before it, the page map is read, one word a page, some six times slower. mincore would be slower still.
+ * Why: a goroutine's stack grows without anybody noticing: the kernel gives it pages as it touches them. Only
+ * the page tables know how deep it went. PAGEMAP_SCAN (Linux 6.7) returns the runs of a large range at some 2
+ * ns a page; before it, the page map is read, one word a page, some six times slower. mincore would be slower
+ * still.
  * Threads: all functions from any thread and from signal handlers. errno is never changed.
  */
 #include <errno.h>

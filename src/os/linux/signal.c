@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signal.c - alternate stacks, taking a signal that nobody uses, sharing one with the program, and leaving at once.
+ * signal.c - alternate stacks, taking a signal that nobody uses, sharing one with the program, and leaving at
+ * once.
  *
- * Why: handlers of ours run on an alternate stack (SA_ONSTACK), because a goroutine's stack may be
- * small or have just overflowed; but not under valgrind, which notices neither that they begin on another stack nor
+ * Why: handlers of ours run on an alternate stack (SA_ONSTACK), because a goroutine's stack may be small or
+ * have just overflowed; but not under valgrind, which notices neither that they begin on another stack nor
  * that they are back (mem/sanitize.h). A program's own handler always wins: only a signal with the default
  * disposition is taken, and it is given back only while the handler is still ours.
  * Threads: any for its own alternate stack. Dispositions belong to the process; the kernel offers no
@@ -87,8 +88,8 @@ void gort__os_signal_give_back(int signo, void (*fn)(int signo))
 
 static struct {
     void (*fn)(const struct gort__os_signal *s); /* set before the handler is installed; atomic */
-    const struct sigaction
-        *former; /* what the program had there, in one of the slots: it may have taken the signal */
+    /* What the program had there, in one of the slots: it may have taken the signal. */
+    const struct sigaction *former;
     struct sigaction slot[2]; /* and call us from its own handler while we take it again; atomic */
 } shared;
 
@@ -108,8 +109,8 @@ static void fill_place(struct gort__os_signal *s, void *context)
 static void on_shared(int signo, siginfo_t *info, void *context)
 {
     int saved = errno;
-    /* Field by field: clearing it would be a call of memset, which TSan looks at even here, and TSan delays signals until
-     * the stack may already be somebody else's in its eyes. */
+    /* Field by field: clearing it would be a call of memset, which TSan looks at even here, and TSan delays
+     * signals until the stack may already be somebody else's in its eyes. */
     struct gort__os_signal s;
     s.signo = signo;
     s.info = info;
@@ -144,9 +145,10 @@ int gort__os_signal_share(int signo, void (*fn)(const struct gort__os_signal *))
         memset(&action, 0, sizeof action);
         action.sa_sigaction = on_shared;
         action.sa_flags = SA_SIGINFO | gort__os_signal_flags();
-        /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could leave ours
-         * half-way with siglongjmp, and a lock of ours locked. What only the code itself causes is not masked: the kernel
-         * ends a process for a masked fault without a word, and a sandbox answers system calls in its SIGSYS handler. */
+        /* A thread that waits in it does not run the program's other handlers meanwhile: one of those could
+         * leave ours half-way with siglongjmp, and a lock of ours locked. What only the code itself causes is
+         * not masked: the kernel ends a process for a masked fault without a word, and a sandbox answers
+         * system calls in its SIGSYS handler. */
         sigfillset(&action.sa_mask);
         static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)

@@ -2,9 +2,9 @@
 /*
  * symbol.c - the name of the function at an address.
  *
- * Why not dladdr: it takes the loader's lock, which whoever was interrupted may hold, and knows exported names only. The
- * files that are mapped have all names, also those of static functions, unless they were stripped. They are found
- * in /proc/self/maps and mapped for a look.
+ * Why not dladdr: it takes the loader's lock, which whoever was interrupted may hold, and knows exported
+ * names only. The files that are mapped have all names, also those of static functions, unless they were
+ * stripped. They are found in /proc/self/maps and mapped for a look.
  * Threads: any, signal handlers included; each call opens, looks and closes. errno is never changed.
  */
 #include <elf.h>
@@ -131,8 +131,9 @@ static const char *name_at(const char *file, size_t size, uint64_t at, uint64_t 
     return NULL;
 }
 
-/* The length of a function's name as the source has it. Compilers append to the names of static functions when they are linked together
- * (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0", ".cold"). */
+/* The length of a function's name as the source has it. Compilers append to the names of static functions
+ * when they are linked together (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0",
+ * ".cold"). */
 static size_t plain_length(const char *name)
 {
     static const char *const added[] = {".lto_priv", ".constprop", ".isra", ".part", ".cold", ".llvm"};

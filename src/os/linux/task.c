@@ -60,8 +60,8 @@ static ssize_t read_task(int tid, const char *name, char *text, size_t size)
 }
 
 /*
- * The system call that a thread sleeps in, or "running": 4 us, 3 of them for opening the file; "stat" takes half as long
- * again. That is for kernels that lack the former.
+ * The system call that a thread sleeps in, or "running": 4 us, 3 of them for opening the file; "stat" takes
+ * half as long again. That is for kernels that lack the former.
  */
 static enum gort__os_task state_by_call(int tid)
 {
@@ -170,7 +170,8 @@ bool gort__os_signals_blank(void)
     return gort__load(&no_queue, RELAXED);
 }
 
-/* Without the value. What the program sends to the same thread with the same signal by pthread_kill looks alike. */
+/* Without the value. What the program sends to the same thread with the same signal by pthread_kill looks
+ * alike. */
 static void signal_plainly(int tid, int signo)
 {
     static uint32_t said;

@@ -2,20 +2,21 @@
 /*
  * text.c - where code lies that may hold locks everybody needs: libc, the loader, allocators.
  *
- * Why: a goroutine that is stopped for long in malloc or stdio keeps its lock meanwhile. libc and the loader are known by their
- * names; the ranges are collected at the start of a run, because looking them up takes the loader's lock. An allocator
- * can be anywhere: heap.c finds it. The kernel's code for clocks (vdso) counts as libc's, which calls it, also for allocators that
- * read the time with a lock held (ASan's does).
- * In a statically linked program libc's functions lie behind the program's own; the first of a few well-known ones
- * is taken for their beginning. What libc calls there with a lock held may lie before that: the
- * entries of the linkage table (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
+ * Why: a goroutine that is stopped for long in malloc or stdio keeps its lock meanwhile. libc and the loader
+ * are known by their names; the ranges are collected at the start of a run, because looking them up takes the
+ * loader's lock. An allocator can be anywhere: heap.c finds it. The kernel's code for clocks (vdso) counts as
+ * libc's, which calls it, also for allocators that read the time with a lock held (ASan's does).
+ * In a statically linked program libc's functions lie behind the program's own; the first of a few well-known
+ * ones is taken for their beginning. What libc calls there with a lock held may lie before that: the entries
+ * of the linkage table (x86-64), the compiler's helpers for atomics (aarch64). Both are leaves, so whoever
  * called them can be read from the link register, or from the top of the stack.
- * memset and its like hold no lock, but may take long: a loop over a big one is hardly ever outside of libc. They are leaves,
- * too; if the caller's address is there and lies in code that is not libc's, nothing is held. realloc and stdio call them with
- * their lock held. Only addresses are known, not sizes: what follows each within LEAF bytes are other functions for strings.
- * The loader calls the program with its lock held: constructors of libraries, and whoever walks the list of libraries
- * (dl_iterate_phdr: collectors, profilers, and C++ exceptions before glibc 2.35). Such code is stopped like any other, as it
- * goes on later; but whoever is to be frozen is asked for its callers.
+ * memset and its like hold no lock, but may take long: a loop over a big one is hardly ever outside of libc.
+ * They are leaves, too; if the caller's address is there and lies in code that is not libc's, nothing is
+ * held. realloc and stdio call them with their lock held. Only addresses are known, not sizes: what follows
+ * each within LEAF bytes are other functions for strings. The loader calls the program with its lock held:
+ * constructors of libraries, and whoever walks the list of libraries (dl_iterate_phdr: collectors, profilers,
+ * and C++ exceptions before glibc 2.35). Such code is stopped like any other, as it goes on later; but
+ * whoever is to be frozen is asked for its callers.
  * Threads: collect alone; the question from anywhere, signal handlers too. errno is changed.
  */
 #include <stdio.h>
@@ -32,8 +33,8 @@
 static struct gort__range ranges[MOST];     /* where a lock may be held */
 static struct gort__range texts[MOST_TEXT]; /* the code of the program and all libraries */
 static struct gort__range libc_code[4];
-static struct gort__range
-    runtime[MOST];                   /* libc, the loader, sanitizers: with an allocator that is all theirs */
+/* Libc, the loader, sanitizers: with an allocator that is all theirs. */
+static struct gort__range runtime[MOST];
 static struct gort__range loader[4]; /* and dl_iterate_phdr, which lies in libc */
 static struct gort__range cxx[4];    /* operators new and delete that only call malloc and free */
 static int count, text_count, libc_count, runtime_count, loader_count, cxx_count;

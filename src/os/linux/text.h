@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - what the files share that tell where a signal met the program: text.c asks, heap.c knows the allocator,
- * unwind.c walks a stack, code.c reads instructions, object.c knows what is loaded.
+ * text.h - what the files share that tell where a signal met the program: text.c asks, heap.c knows the
+ * allocator, unwind.c walks a stack, code.c reads instructions, object.c knows what is loaded.
  *
  * All of it runs in signal handlers, except for the functions named *_collect and *_add.
  */
@@ -45,7 +45,8 @@ struct gort__sorted {
     uintptr_t from, entry;
 };
 
-/* The program or a library, and what leads to its tables for unwinding: the linker's index (eh_frame_hdr) or ours; or nothing. */
+/* The program or a library, and what leads to its tables for unwinding: the linker's index (eh_frame_hdr) or
+ * ours; or nothing. */
 struct gort__object {
     uintptr_t lo, hi;
     uintptr_t index;
@@ -64,7 +65,8 @@ void gort__object_collect(void);
 
 /* --- code.c ----------------------------------------------------------------------------------- */
 
-/* pc is at or in an entry of the linkage table (PLT); its caller's address is on top of the stack, or in the link register. */
+/* pc is at or in an entry of the linkage table (PLT); its caller's address is on top of the stack, or in the
+ * link register. */
 bool gort__code_is_linkage(uintptr_t pc);
 /* The function itself, when pc is the address of its entry in the linkage table; else pc. */
 uintptr_t gort__code_behind_linkage(uintptr_t pc);
@@ -84,10 +86,12 @@ uintptr_t gort__code_jump(uintptr_t pc);
 
 /* --- unwind.c --------------------------------------------------------------------------------- */
 
-/* The bounds of the function at pc, as the tables have them. Parts that the compiler moved away are functions of their own. */
+/* The bounds of the function at pc, as the tables have them. Parts that the compiler moved away are functions
+ * of their own. */
 bool gort__unwind_function(uintptr_t pc, struct gort__range *function);
-/* Calls fn with the return address of each frame above the place that the signal met, until fn returns true. Returns true if fn
- * did. The stack can be read up to top. *reached is how far the walk came: top when nothing is left to look at. */
+/* Calls fn with the return address of each frame above the place that the signal met, until fn returns true.
+ * Returns true if fn did. The stack can be read up to top. *reached is how far the walk came: top when
+ * nothing is left to look at. */
 bool gort__unwind_walk(const struct gort__os_signal *s, uintptr_t top, bool (*fn)(uintptr_t),
                        uintptr_t *reached);
 /* Writes the functions of a table without an index to `to`, sorted, at most `most`; to NULL: counts them. */
@@ -98,7 +102,8 @@ size_t gort__unwind_sort(uintptr_t table, uintptr_t end, struct gort__sorted *to
 /* Finds the allocator, unless it lies in `known` or only passes on to one that does (`passing`). */
 void gort__heap_collect(bool (*known)(uintptr_t), bool (*passing)(uintptr_t));
 bool gort__heap_inside(const struct gort__os_signal *s);
-/* fn is true for a return address on the stack, or for a word that may be one where unwinding does not carry. */
+/* fn is true for a return address on the stack, or for a word that may be one where unwinding does not
+ * carry. */
 bool gort__heap_caller(const struct gort__os_signal *s, bool (*fn)(uintptr_t));
 
 #endif

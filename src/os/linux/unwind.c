@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind.c - the callers of the place that a signal met, by the tables that compilers write for exceptions and debuggers.
+ * unwind.c - the callers of the place that a signal met, by the tables that compilers write for exceptions
+ * and debuggers.
  *
- * Why our own: libgcc's unwinder may take the loader's lock, may allocate, and is not always linked. And it need not be complete:
- * where the tables say something unusual (an expression, a signal frame, code without tables) the walk ends and
- * says how far it came; whoever asks must take the worst of the rest. The same goes for a return address without a call before
- * it: then the tables are wrong. So a mistake here can make the answer less exact, but only towards the safe side.
+ * Why our own: libgcc's unwinder may take the loader's lock, may allocate, and is not always linked. And it
+ * need not be complete: where the tables say something unusual (an expression, a signal frame, code without
+ * tables) the walk ends and says how far it came; whoever asks must take the worst of the rest. The same goes
+ * for a return address without a call before it: then the tables are wrong. So a mistake here can make the
+ * answer less exact, but only towards the safe side.
  *
  *   index (eh_frame_hdr):  sorted pairs, start of a function -> FDE
  *   FDE:                   start, size, program: how to find the caller's registers at each instruction
@@ -137,8 +139,9 @@ static GORT__RAW uint8_t read_common(const uint8_t *cie, struct entry *e, bool *
                 if (!pointer_size(*data))
                     return 0xff;
                 data += 1 + pointer_size(*data);
+                /* S: the frame of a signal. */
             } else if (*text != 'B')
-                return 0xff; /* S: the frame of a signal */
+                return 0xff;
     } else if (*text)
         return 0xff;
     e->common = at;
@@ -268,7 +271,8 @@ static void set_rule(struct rules *r, uint64_t reg, uint8_t how, int64_t at)
     }
 }
 
-/* One of the instructions that have no operand in their first byte, and change rules. False: an unusual one. */
+/* One of the instructions that have no operand in their first byte, and change rules. False: an unusual
+ * one. */
 static GORT__RAW bool change_rule(uint8_t op, const uint8_t **at, const struct entry *e, struct rules *r)
 {
     uint64_t reg;

@@ -12,8 +12,9 @@
  *      | head: unmapped | size, aligned: returned | tail: unmapped |
  *      raw              start                     start + size     raw + size + align - page
  *
- * The budget: where guards are made by mprotect they may take three quarters of vm.max_map_count, because malloc, thread
- * stacks and the program's own files live off the rest. Beyond it there are no guards (mem/stack.c puts canaries then).
+ * The budget: where guards are made by mprotect they may take three quarters of vm.max_map_count, because
+ * malloc, thread stacks and the program's own files live off the rest. Beyond it there are no guards
+ * (mem/stack.c puts canaries then).
  * Threads: all functions from any thread at any time, except init. errno is never changed.
  */
 #include <errno.h>
@@ -100,7 +101,8 @@ static bool fills_at_once(void)
     return fills;
 }
 
-/* What cannot be read or written is not filled, and once it is to be locked page by page it is not filled either. */
+/* What cannot be read or written is not filled, and once it is to be locked page by page it is not filled
+ * either. */
 static void *map_locked_sparse(size_t size)
 {
     void *p = map_as(size, PROT_NONE);

@@ -3,23 +3,27 @@
  * explore.c - the search through all interleavings of a model.
  *
  * How: a thread stops before each of its atomic operations. Between steps the explorer lists the choices (let
- * thread t do its operation, let a pending store of t become visible), takes the first and goes deeper; at the
- * end, or where a state is known, it goes back to the last choice with an alternative. Going back is copying the
- * state back that was saved there; running again from the start up to there would do too, ten times slower.
- * A state is all announced memory, the threads' stacks and registers, and their pending stores. Two paths that
- * meet in one state (by its fingerprint, 64 bits) have the same future, so the second stops there; that makes all
- * interleavings of some hundred steps affordable, and ends loops that wait for somebody.
- * With a bound on preemptions the future also depends on whose turn it is and on how many are spent. That is kept beside
- * the fingerprint: a known state is searched again only on a turn that allows more than those before (covered).
- * In eager models a step that is its thread's own (a store into its buffer, a fence with nothing pending, a choice) is
- * made at once: it commutes with all that others do, so who goes first there makes no difference (is_own).
- * A mutation is searched for with one preemption, then two, and so on: most need few, and few make a small search.
- * Rejected: sleep sets and other partial-order reductions; they do not end loops, and need independence to be right.
+ * thread t do its operation, let a pending store of t become visible), takes the first and goes deeper; at
+ * the end, or where a state is known, it goes back to the last choice with an alternative. Going back is
+ * copying the state back that was saved there; running again from the start up to there would do too, ten
+ * times slower. A state is all announced memory, the threads' stacks and registers, and their pending stores.
+ * Two paths that meet in one state (by its fingerprint, 64 bits) have the same future, so the second stops
+ * there; that makes all interleavings of some hundred steps affordable, and ends loops that wait for
+ * somebody.
+ * With a bound on preemptions the future also depends on whose turn it is and on how many are spent. That is
+ * kept beside the fingerprint: a known state is searched again only on a turn that allows more than those
+ * before (covered). In eager models a step that is its thread's own (a store into its buffer, a fence with
+ * nothing pending, a choice) is made at once: it commutes with all that others do, so who goes first there
+ * makes no difference (is_own). A mutation is searched for with one preemption, then two, and so on: most
+ * need few, and few make a small search.
+ * Rejected: sleep sets and other partial-order reductions; they do not end loops, and need independence to be
+ * right.
  *
  *     a stopped thread's stack:   frame ... | step | model_load | real code ... | thread_body | base
  *
- * Invariants: (1) an execution depends on its choices only: nothing else than what is saved may change it; (2) while
- * a thread is stopped its live registers are in `at` and on its stack above `frame` (it stands in a call of step).
+ * Invariants: (1) an execution depends on its choices only: nothing else than what is saved may change it;
+ * (2) while a thread is stopped its live registers are in `at` and on its stack above `frame` (it stands in a
+ * call of step).
  */
 #include "model/engine/explore.h"
 
@@ -97,8 +101,8 @@ struct node {
 
 enum { NO_TURN = MODEL_THREADS };
 
-/* A state that was met, and with how few preemptions so far, by whose turn it was: a bound minus that is what its future
- * may still spend. */
+/* A state that was met, and with how few preemptions so far, by whose turn it was: a bound minus that is what
+ * its future may still spend. */
 struct known {
     uint64_t fingerprint; /* 0: free */
     uint8_t least[NO_TURN + 1];
@@ -312,8 +316,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
 
 #define FOLD(h, p, k) fold(word_at(p) ^ (k), word_at((p) + 8) ^ (h))
 
-/* Most of the explorer's time is spent here: four chains, so that the processor multiplies them side by side. Written out,
- * because -O2 would keep them in memory in a loop. */
+/* Most of the explorer's time is spent here: four chains, so that the processor multiplies them side by side.
+ * Written out, because -O2 would keep them in memory in a loop. */
 static uint64_t mix(uint64_t h, const void *data, size_t size)
 {
     const uint64_t k = UINT64_C(0x9e3779b97f4a7c15), l = UINT64_C(0xbf58476d1ce4e5b9);
@@ -443,10 +447,10 @@ static bool others_pending(int thread)
     return false;
 }
 
-/* Has all that can follow on this turn followed on an earlier one, in the same state? Yes, if that was the same one's
- * turn or nobody's (a switch is free then), with no more preemptions. Yes, if it was b's with fewer, because one more
- * makes it anybody's turn. But with one more each, b's turn lets stores of others become visible, and stays b's: so
- * there must not be any that are free now. */
+/* Has all that can follow on this turn followed on an earlier one, in the same state? Yes, if that was the
+ * same one's turn or nobody's (a switch is free then), with no more preemptions. Yes, if it was b's with
+ * fewer, because one more makes it anybody's turn. But with one more each, b's turn lets stores of others
+ * become visible, and stays b's: so there must not be any that are free now. */
 static bool covered(const struct known *k)
 {
     int last = x.turn.last, spent = x.turn.preempted;
@@ -495,8 +499,8 @@ static bool may_be_signalled(const struct thread *t)
     return t->signalled && !t->masked && t->op.kind != MODEL_OP_ASLEEP && t->op.kind != MODEL_OP_DONE;
 }
 
-/* What t is about to do takes place in its own buffer and registers: it can be done before or after whatever others do, and
- * before or after its stores become visible. So it is done at once. */
+/* What t is about to do takes place in its own buffer and registers: it can be done before or after whatever
+ * others do, and before or after its stores become visible. So it is done at once. */
 static bool is_own(const struct thread *t)
 {
     if (!x.model->eager || x.model->timeouts)
@@ -738,7 +742,8 @@ void model_catch_kept(const struct model *m, const char *name, const char *func,
                    (struct model_mutation){.func = func, .op = op, .kind = MODEL_KEPT, .bits = bits});
 }
 
-/* Most bugs need few preemptions, and where these are few there are few executions: so that is tried first. */
+/* Most bugs need few preemptions, and where these are few there are few executions: so that is tried
+ * first. */
 void model_catch_at(const struct model *m, const char *name, struct model_mutation mutation)
 {
     struct model mutant = *m;

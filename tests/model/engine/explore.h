@@ -2,8 +2,8 @@
 /*
  * explore.h - the explorer: runs a few model threads through all their interleavings.
  *
- * A model includes this header first, then the real sources, then says in a struct model what its threads do and
- * what must hold in the end:
+ * A model includes this header first, then the real sources, then says in a struct model what its threads do
+ * and what must hold in the end:
  *
  *     static const struct model m = {.setup = fill, .threads = {owner, thief}, .final = each_taken_once};
  *     TEST(steal) { model_check(&m, "steal"); }
@@ -134,8 +134,8 @@ void model_futex_wake(uint32_t *p);
 void model_futex_wake_all(uint32_t *p);
 /* The kernel's membarrier: returns when each other thread has had none of its stores pending for a moment. */
 void model_barrier(const char *func);
-/* The model's handler will run on that thread, before any of its steps, but for one in which it sleeps; not again before it
- * has begun. It does not interrupt itself. */
+/* The model's handler will run on that thread, before any of its steps, but for one in which it sleeps; not
+ * again before it has begun. It does not interrupt itself. */
 void model_signal(int thread);
 /* Leaves the handler by a jump: signals come again. */
 void model_unmask(void);

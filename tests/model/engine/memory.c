@@ -9,9 +9,9 @@
  *     between steps     memory = globally visible
  *     thread t runs     memory = globally visible + t's pending stores, oldest first
  *
- * Invariants: (1) an entry's `old` is what it covers while its thread runs; (2) a plain store never hits a word
- * with a pending store (checked); (3) a pending read-modify-write has the word to itself: no other store to it
- * becomes visible before, so it stays atomic.
+ * Invariants: (1) an entry's `old` is what it covers while its thread runs; (2) a plain store never hits a
+ * word with a pending store (checked); (3) a pending read-modify-write has the word to itself: no other store
+ * to it becomes visible before, so it stays atomic.
  * Plain stores are visible at once. That is no loss for data that is private or guarded by a lock.
  */
 
@@ -139,8 +139,8 @@ static bool rmw_enabled(const struct thread *t)
         return false;
     if (x.model->memory == MODEL_WEAK && !releases(o->order))
         return t->pending < x.depth && !has_pending(t, o->p, false);
-    return t->pending ==
-           0; /* so a pending one never waits for an older store, and nobody waits in a circle */
+    /* So a pending one never waits for an older store, and nobody waits in a circle. */
+    return t->pending == 0;
 }
 
 /* In how many ways t can go on now; 0: not at all. */
