@@ -178,15 +178,15 @@ ssize_t gort__io_try(struct gort__m **m, struct gort__io *io)
     return n;
 }
 
-ssize_t gort__io_run(struct gort__io *io, bool turn)
+ssize_t gort__io_run(struct gort__io *io, bool locks)
 {
     struct gort__m *m = gort__enter();
     ssize_t n = gort__io_begin(io);
-    if (GORT_LIKELY(!n) && turn)
+    if (GORT_LIKELY(!n) && locks)
         n = gort__io_write_lock(&m, io);
     if (GORT_LIKELY(!n)) {
         n = gort__io_try(&m, io);
-        if (turn)
+        if (locks)
             gort__io_write_unlock(m, io);
     }
     if (m)

@@ -79,8 +79,8 @@ int gort__io_begin(struct gort__io *io);
 int gort__io_adopt(struct gort__m *m, int fd, uint32_t kind);
 /* Does the operation: waits as often as necessary. Inside; *m is updated. */
 ssize_t gort__io_try(struct gort__m **m, struct gort__io *io);
-/* begin, turn (for writers), try: the whole of most calls. */
-ssize_t gort__io_run(struct gort__io *io, bool turn);
+/* begin, lock (for writers), try: the whole of most calls. */
+ssize_t gort__io_run(struct gort__io *io, bool locks);
 /* Makes those that a close or a new deadline has ended runnable. */
 void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list);
 

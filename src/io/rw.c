@@ -168,7 +168,7 @@ static ssize_t write_nowait(struct gort__io *io)
     return gort__io_slow(io);
 }
 
-/* A ready pipe has room for this much; more could block for long, with others waiting for their turn. */
+/* A ready pipe has room for this much; more could block for long, with others waiting for the write lock. */
 static ssize_t write_a_piece(const struct gort__io *io)
 {
     if (io->iov->iov_len <= PIPE_BUF || (io->kind & GORT__KIND_MASK) != GORT__KIND_SLOW)

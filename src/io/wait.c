@@ -117,11 +117,11 @@ void gort__io_wake_next(struct gort__m *m, struct gort__fd *f, uint32_t generati
 
 /*
  * The word holds the generation, and a close (gort__fd_retire, under the lock) puts the next one there with a
- * free turn. So (1) a writer of the former file that has the turn cannot give back what is the new file's:
- * its CAS fails for the generation, and under the lock it sees that too; (2) nor can one that began before
- * the close take it, and one that took it between the change of the generation and that of the turn finds its
- * file closed (gort__fd_pin); (3) a writer of the new file that comes in between fails its CAS and looks
- * again under the lock, when both have changed.
+ * free write lock. So (1) a writer of the former file that has the lock cannot release the new file's: its
+ * CAS fails for the generation, and under the lock of the entry it sees that too; (2) nor can a writer that
+ * began before the close take it, and one that took it between the change of the generation and that of the
+ * word finds its file closed (gort__fd_pin); (3) a writer of the new file that comes in between fails its CAS
+ * and looks again under the lock, when both have changed.
  */
 
 int gort__io_too_late(const struct gort__io *io)
@@ -185,7 +185,7 @@ void gort__io_write_unlock(struct gort__m *m, struct gort__io *io)
         return;
     struct gort__poll_waiter *w = NULL;
     gort__fd_lock(f);
-    if (gort__fd_generation(f) == io->generation) { /* else the turn went with the file */
+    if (gort__fd_generation(f) == io->generation) { /* else the write lock went with the file */
         w = gort__poll_take(&f->writers, GORT__POLL_WRITE_LOCK);
         gort__store(&f->write_lock, w ? wanted : nobody, RELEASE); /* pairs with gort__io_write_lock */
     }

@@ -19,8 +19,8 @@
  * more data is a new event; and one that tried before the event and queues after it sees the counter.
  *
  * Invariants: (1) queues are changed under the lock; (2) the generation changes under the lock; (3) who is
- * claimed is in no queue; (4) under the lock the turn is of the fd's generation. tests/model/fd.c explores
- * readers, writers, event and close.
+ * claimed is in no queue; (4) under the lock the write lock is of the fd's generation. tests/model/fd.c
+ * explores readers, writers, event and close.
  * Threads: any.
  */
 #include "poll/fd.h"
@@ -130,7 +130,7 @@ void gort__fd_event(struct gort__fd *f, uint32_t generation, uint32_t what, stru
     if (!anybody)
         return;
     gort__fd_lock(f);
-    /* A late event of a former file has only counted, which costs somebody a vain try. */
+    /* A late event of a former file has only counted, which costs a waiter a futile try. */
     if (gort__fd_generation(f) == generation)
         for (int d = 0; d < 2; d++)
             if (what & bit[d]) {
@@ -188,7 +188,7 @@ void gort__fd_retire(struct gort__fd *f, int fd, uint32_t kind, struct gort__pol
     gort__fd_lock(f);
     gort__store(&f->kind, kind, RELEASE);            /* before the generation; pairs with gort__fd_begin */
     gort__add(&f->word, UINT64_C(1) << 32, ACQ_REL); /* pairs with gort__fd_pin and gort__fd_begin */
-    /* Whoever has the former file's turn keeps it, and need not give it back. Pairs with
+    /* A writer that has the former file's write lock keeps it, and need not release it. Pairs with
      * gort__io_write_lock. */
     gort__store(&f->write_lock, gort__fd_write_lock_word(gort__fd_generation(f), GORT__WRITE_LOCK_FREE),
                 RELEASE);

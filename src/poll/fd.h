@@ -30,9 +30,9 @@ enum gort__dir { GORT__DIR_READ, GORT__DIR_WRITE };
 
 /* Results of a wait beside what is ready (enum of os.h) and -errno. */
 #define GORT__POLL_AGAIN      0x100 /* something about the fd has changed (its deadline): look again */
-#define GORT__POLL_WRITE_LOCK 0x200 /* it is the waiter's write lock */
+#define GORT__POLL_WRITE_LOCK 0x200 /* the write lock is the waiter's */
 
-/* Whose turn it is to write to the file of that generation. WANTED is set only under the lock. */
+/* Whether a writer has the file of that generation. WANTED is set only under the lock. */
 enum gort__write_lock { GORT__WRITE_LOCK_FREE, GORT__WRITE_LOCK_TAKEN, GORT__WRITE_LOCK_WANTED };
 
 /* Served in order. first is atomic, written under the lock of the fd; all else is guarded by it. */
@@ -49,7 +49,7 @@ struct gort__fd {
     uint32_t seq[2];        /* events seen, a direction; atomic */
     int64_t until[2];       /* the fd's own deadlines; 0: none; atomic, written under lock */
     struct gort__poll_queue waiters[2];
-    struct gort__poll_queue writers; /* for their turn */
+    struct gort__poll_queue writers; /* for the write lock */
     /* GORT__DRAINED + seq[0] as it was before a read that emptied the file; 0: not known; atomic. */
     uint64_t drained;
     uint32_t no_drain_hint; /* an end, an error or urgent data was seen: short reads say nothing; atomic */
@@ -123,7 +123,7 @@ bool gort__fd_watched(const struct gort__fd *f);
 int gort__fd_watch(struct gort__fd *f, int fd);
 /* The same when the file behind the number may have changed without a word. */
 int gort__fd_watch_again(struct gort__fd *f, int fd);
-/* Joins a queue of those who wait for events. front: it has waited its turn already. */
+/* Joins a queue of those who wait for events. front: it has waited for its place already. */
 void gort__fd_queue(struct gort__fd *f, enum gort__dir d, struct gort__poll_waiter *w, bool front);
 /* Whether an event came since seq was read. After gort__fd_queue: then nobody will wake the waiter for it. */
 bool gort__fd_moved(struct gort__fd *f, enum gort__dir d, uint32_t seq);

@@ -2,7 +2,7 @@
 /*
  * poll.c - looking for ready fds, and sleeping while there are none.
  *
- * Why: one poller a run, which watches both directions of an fd from its first vain read or write on,
+ * Why: one poller a run, which watches both directions of an fd from its first futile read or write on,
  * edge-triggered: no system call to wait again. The event data carry number and generation of the fd, so that
  * an event that was under way while the fd was closed and its number reused wakes nobody.
  * Writing to a pipe that nobody reads raises SIGPIPE, which ends the process by default. While a run is on, a

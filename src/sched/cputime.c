@@ -9,12 +9,12 @@
  * the number of Ps and of preempted goroutines: if each needs C of CPU time to end, no more than about 16 * C
  * / (50 ms * Ps) are preempted, or 16, whichever is more.
  * It also tells who does nothing but compute: a goroutine that has run on the same P without a switch, and
- * has not slept in the kernel in any of its laps. One lap is too short to tell it from one that computes for
- * some milliseconds and then calls poll. What the lap is in that has not ended yet only its clocks tell,
- * which cost 0.2 us (its file below /proc, which counts its sleeps, 10 to 30): who has had the CPU for nearly
- * all the time has not slept to speak of.
+ * has not slept in the kernel in any of its bursts. One burst is too short to tell it from one that computes
+ * for some milliseconds and then calls poll. Of the burst that has not ended yet only its clocks tell, which
+ * cost 0.2 us (its file below /proc, which counts its sleeps, 10 to 30): who has had the CPU for nearly all
+ * the time has not slept to speak of.
  * Invariants: (1) preempted_cpu only grows; (2) one start for each time the price is reached.
- * Threads: laps by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by
+ * Threads: bursts by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by
  * sysmon.
  */
 #include "sched/verbs.h"
@@ -67,10 +67,10 @@ int64_t gort__cputime_burst(struct gort__m *m, struct gort__p *p, int64_t now, i
 bool gort__cputime_admit_new(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t held = gort__load(&s->preempted_n, RELAXED);
-    if (held < PREEMPTED_MANY)
+    int64_t n = gort__load(&s->preempted_n, RELAXED);
+    if (n < PREEMPTED_MANY)
         return true;
     int64_t used = gort__load(&s->preempted_cpu, RELAXED), last = gort__load(&s->admitted_at, RELAXED);
-    int64_t price = ADMIT_CPU * gort__load(&s->procs, RELAXED) * held / PREEMPTED_MANY;
+    int64_t price = ADMIT_CPU * gort__load(&s->procs, RELAXED) * n / PREEMPTED_MANY;
     return used - last >= price && gort__cas(&s->admitted_at, &last, used, RELAXED);
 }

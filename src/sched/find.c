@@ -118,10 +118,10 @@ static bool look_at_timers(struct gort__m *m)
 }
 
 /*
- * Those who are held go first while there is a urgent, because one of them may have a lock that somebody
- * sleeps for; but only every other time: a sleep may be any, and where many compute a little and sleep a
- * little the urgent never ends. Then whoever was woken, or has not begun, would wait for ever. Every other
- * time still lets each of them run within twice as many turns.
+ * While boost_n is not 0 preempted goroutines go first, because one of them may have a lock that another
+ * thread sleeps for; but only every other time: a sleep may have any cause, and where many goroutines compute
+ * a little and sleep a little the boost never ends. Then goroutines that were woken, or have not begun, would
+ * wait for ever. Every other time still lets each of them run within twice as many turns.
  */
 static struct gort__g *pick_boosted(struct gort__p *p)
 {

@@ -437,7 +437,7 @@ void gort__handoff_preempt(struct gort__m *m, bool in_libc)
         if (idle || (s->preempted.n && why == GORT_WHY_TURN)) {
             enum place place = change_turn(m, p, why, in_libc, idle); /* it may hold a lock of libc */
             m->p = NULL;
-            other = gort__m_start_locked(p, false); /* before g is held: it must not get its own P back */
+            other = gort__m_start_locked(p, false); /* before g is queued: it must not get its own P back */
             was_bound = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
             m->waiting = true;

@@ -334,10 +334,10 @@ void gort__m_stop(struct gort__m *m)
     gort__store(&s->no_m, false, RELAXED);
     m->cpu = gort__os_cpu();
     gort__m_found_p_locked(m); /* it has nothing to run any more */
-    bool duty = gort__poller_take_locked(m);
+    bool owner = gort__poller_take_locked(m);
     gort__supervisor_deadlock_locked();
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
-    if (duty) {
+    if (owner) {
         gort__poller_wait(m);
         return;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poller.c - one idle M sleeps in the poller until the first timer of all Ps: it owns the poller.
+ * poller.c - one idle M, the poll owner, sleeps in the poller until the first timer of all Ps.
  *
  * Why: fds and timers need somebody who waits for them, but one thread can wait for all; the others sleep on
  * their notes, where waking them is cheapest. Nobody owns the poller while there is nothing to wait for.
  *
  * A timer must not be set while the poll owner sleeps past it. The rule has two sides:
  *
- *     setter:  heap->first = when               poll owner:  poll_until = the first of all heaps
+ *     setter:  heap->first = when               owner:   poll_until = the first of all heaps
  *              full fence                                 full fence
  *              poll_until? 0: idle P and nobody           look at all heaps once more
  *                spins -> wake one                        -> an earlier one: again
@@ -16,9 +16,9 @@
  * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees
  * the timer. If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep
  * makes the sleep return at once. With poll_until 0 nobody owns the poller, and the setter is a publisher as
- * in idle.c: whoever goes idle later looks at the heaps after its own fence (gort__poller_wanted in
- * gort__m_stop), and owns the poller then. Two shortcuts: a setter on g0 with a P is about to search and, if
- * it finds nothing, to own the poller itself; and a setter with a P does not kick while no P is idle, since
+ * in idle.c: an M that goes idle later looks at the heaps after its own fence (gort__poller_wanted in
+ * gort__m_stop), and becomes the owner. Two shortcuts: a setter on g0 with a P is about to search and, if it
+ * finds nothing, to own the poller itself; and a setter with a P does not kick while no P is idle, since
  * nobody could run what the timer wakes: then whoever releases a P looks whether the sleeper sleeps too long
  * (gort__poller_wanted again, same fences with idle_count).
  *
@@ -27,19 +27,19 @@
  * queue. It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait
  * for: if it does not come back at once, it wakes an M for the poller, if there is an idle P.
  *
- * A crowd. When hundreds of timers are pending and one is due every few microseconds, waking for each of them
- * costs more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked: they come
- * up to that much late, never early, and a timer that is not while timers are coalesced is not delayed at
- * all. It says COALESCED then instead of a time: whoever goes idle meanwhile sees that timers are due before
- * it wakes, and would kick it each time. No timer can be lost by that, since it sleeps no longer than
- * COALESCE_EVERY whatever is set. Nor does it wake another one for the poller: it will be back soon, and if
- * it is not, sysmon fires what is due.
+ * Coalescing. When hundreds of timers are pending and one is due every few microseconds, waking for each of
+ * them costs more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked:
+ * these timers come up to that much late, never early; where few timers are pending none is delayed. The
+ * owner announces COALESCED then instead of a time: each M that goes idle meanwhile sees that timers are due
+ * before the owner wakes, and would kick it. No timer can be lost by that, since the owner sleeps no longer
+ * than COALESCE_EVERY whatever is set. Nor does it wake another M for the poller: it will be back soon, and
+ * if it is not, sysmon fires what is due.
  *
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
  * call: then sysmon does.
  *
  * tests/model/poller.c explores both rules and the change of the poll owner.
- * Invariants: (1) sched.poll_owner is the poll owner, from before it sleeps until it has left the poller; (2)
+ * Invariants: (1) sched.poll_owner is that M, from before it sleeps until it has left the poller; (2)
  * one at a time; (3) it is in idle_ms unless it was handed a P.
  * Threads: any, inside.
  */

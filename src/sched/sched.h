@@ -111,7 +111,7 @@ struct gort__m {
     bool waiting;    /* its goroutine is queued, or will be, to be granted a P; guarded by sched.lock */
     bool reacquiring,
         was_bound; /* it is in gort__handoff_reacquire; its goroutine was bound before. Owned by the thread */
-    bool boosted;  /* it was last held at the head of the line; guarded by sched.lock */
+    bool boosted;  /* it was last preempted at the head of the line; guarded by sched.lock */
     bool zombie_called; /* it has called us after the end of its run: it comes to its end by itself; atomic */
     char *chaining;     /* it calls the program's own handler: from this frame; owned by the thread */
     bool nested;        /* inside, whatever inside says: timer.c, gort__nest; atomic, written by the thread */
@@ -141,7 +141,7 @@ struct gort__m {
     struct gort__p *turn_p;
     uint32_t turn_slice;
     int64_t signalled; /* when our signal was last sent to it, 0: never; atomic */
-    int cpu; /* where it was when it became idle or held, and will wake up if it can; guarded by sched.lock */
+    int cpu; /* where it was when it became idle or preempted, and will wake up if it can; guarded by sched.lock */
     bool counted_no_p;        /* lost its P and counts in sched.without_p; guarded by sched.lock */
     bool stopped;             /* waits for the world to start; guarded by sched.lock */
     struct gort__p *next_p;   /* the P that the waker hands over; guarded by sched.lock */
@@ -309,7 +309,7 @@ struct gort__sched {
     struct gort__glist preempted;      /* preempted Gs, whose threads wait with them for a P (handoff.c) */
     uint32_t preempted_n;              /* preempted.n; atomic, written under lock */
     uint32_t preempted_passed;         /* how often others went before the first of them; guarded by lock */
-    /* A P was lost to a lock's sleep: so many who are held go first; atomic, written under lock. */
+    /* A P was lost to a lock's sleep: so many preempted ones go first; atomic, written under lock. */
     uint32_t boost_n;
     bool spare_coming; /* an M without work is being made */
     bool starved;      /* somebody waits for an M: the supervisor tries again; guarded by lock */
@@ -317,7 +317,8 @@ struct gort__sched {
     bool said_limit, said_hogs, said_refused; /* in this run */
     bool no_m;  /* a P is idle because there was no M for it, and none is idle; atomic, written under lock */
     bool tight; /* no thread can be created (tight.c); atomic, written under lock */
-    bool careful; /* tight, or some are held: who has not run yet must not just start; atomic, under lock */
+    /* Tight, or some are preempted: a G that has not run yet must not just start; atomic, under lock. */
+    bool careful;
     struct gort__glist line; /* those who wait for a thread (tight.c) */
     uint32_t line_n;         /* line.n; atomic, written under lock */
     int64_t line_since;      /* since when nobody was switched to; 0: not known */
@@ -612,7 +613,7 @@ void gort__mask_doubt(struct gort__m *m);  /* the mask may not be the usual one;
 bool gort__mask_put_away(struct gort__m *m, uint64_t *mask);
 void gort__mask_take_up(struct gort__m *m, uint64_t mask); /* and goes on, here */
 /* --- tight.c: no more threads ------------------------------------------------------------------ */
-void gort__tight_update_locked(void);   /* after a change of m_count, refused or held */
+void gort__tight_update_locked(void);   /* after a change of m_count, refused or preempted */
 void gort__tight_starve_locked(void);   /* the supervisor is to try again soon */
 void gort__tight_say_locked(void);      /* somebody waits for a thread: says so once in a run, or is fatal */
 void gort__tight_say_hogs_locked(void); /* the same, if it is because all threads compute */
@@ -685,11 +686,10 @@ bool gort__poller_take_locked(struct gort__m *m);
 void gort__poller_wait(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: somebody should own the poller, and nobody is. Wakes one that sleeps too long. */
 bool gort__poller_wanted(void);
-/* The same, and waking somebody for it pays: while timers are coalesced the former poll owner comes back
- * soon. */
+/* The same, and waking an M for it pays: while timers are coalesced the former owner comes back soon. */
 bool gort__poller_vacant(void);
-/* The poll owner wakes for the timer that is due then, and leaves nobody waiting after it: not while timers
- * are coalesced. A hint. */
+/* The poll owner wakes for the timer that is due then, and does not come back later than it: false while
+ * timers are coalesced. A hint. */
 bool gort__poller_covers(int64_t when);
 void gort__poller_notice(struct gort__m *m,
                          int64_t when); /* a timer became the first of its heap; after its unlock */

@@ -267,8 +267,8 @@ GORT_NOINLINE struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct
     return switch_to(m, from, to);
 }
 
-/* The way back to `to` after a switch. That is foreseen, if whoever stopped here last would have gone there,
- * too. */
+/* Returns to `to` after a switch. The processor predicts that if the goroutine that stopped here last would
+ * have returned there, too. */
 static GORT_ALWAYS_INLINE struct gort__m *go_back(struct gort__m *m, const void *to)
 {
     m->ras_match = m->ras_stop == to;

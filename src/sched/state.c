@@ -43,7 +43,7 @@ const char *gort__state_reason_name(enum gort__reason r)
         "",          "chan receive", "chan send",     "select",    "select (no cases)",
         "mutex",     "rwmutex read", "rwmutex write", "cond wait", "wait group",
         "semaphore", "once",         "barrier",       "sleep",     "timer",
-        "io read",   "io write",     "io write turn", "accept",    "connect",
+        "io read",   "io write",     "io write lock", "accept",    "connect",
         "fd"};
     return (unsigned)r < GORT_WAIT_REASONS && names[r] ? names[r] : "";
 }

@@ -11,18 +11,18 @@
  * costs two settings of the CPU's timer, some 10 us on a virtual machine (os/linux/beat.c).
  *
  *                 <-- the first P is taken --
- *     ARMED, ARMED_SOON                               IDLE <-- all Ps are idle -- AWAKE <--> AWAKE or LONG, in a tick
+ *     ARMED, ARMED_SOON                         IDLE <-- all Ps are idle -- AWAKE <--> AWAKE or LONG, in a tick
  *          |        -- all are idle again ---->                               ^
- *          '--------------------- time; IDLE and LONG: a notification ----------------'
+ *                   '----------------- time; IDLE and LONG: a notification ------------'
  *
  * For a program that is idle for a moment a thousand times a second the watchdog is not taken away each time,
  * but every PAUSE at most. If one comes for nothing all the same, as those for timers may, it is better off
  * with looks at sysmon's own pace: then sysmon does not become IDLE as long as all become idle more often
  * than every PAUSE.
- * a notification in ARMED only brings it nearer (ARMED_SOON): a program with brief announced calls would wake
- * it at once each time. And it is forgotten if all Ps are idle before that: so who notifies for something
- * that outlasts this must wake an M as well. The price: who was idle, and then computes or blocks without a
- * call of ours, is noticed up to 4 ms later.
+ * A notification in ARMED only brings the look nearer (ARMED_SOON): a program with brief announced calls
+ * would wake it at once each time. And it is forgotten if all Ps are idle before that: so who notifies for
+ * something that outlasts this must wake an M as well. The price: who was idle, and then computes or blocks
+ * without a call of ours, is noticed up to 4 ms later.
  *
  * Invariants: (1) the state and the alarm change together, under the lock (but that a sleep that has ended is
  * AWAKE), and to IDLE and ARMED under sched.lock, too, so who holds that and reads neither is sure; (2) IDLE:

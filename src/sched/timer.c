@@ -27,8 +27,9 @@
  * An alarm (fn NULL) ends a wait: its goroutine is claimed under the heap's lock. That is sound because a
  * waiter takes its alarm back before its wait is over: PENDING means that the goroutine still waits, or was
  * claimed. A sleep that only the clock ends is never taken back, so it has no node: the entry names the
- * goroutine, and whoever takes the entry out, under the lock, is the one who readies it. When a crowd fires
- * all memory is cold, and a line that need not be touched is worth more than any instruction.
+ * goroutine, and whoever takes the entry out, under the lock, is the one who readies it. When timers are
+ * coalesced and fire together all memory is cold, and a line that need not be touched is worth more than any
+ * instruction.
  *
  * Without memory for one more place in any heap a wait is refused, but a timer that was promised (it comes
  * again, or is set anew) must not be: its owner has a place for it (struct gort__timer_reserve), in a plain
@@ -633,7 +634,7 @@ static GORT_COLD uint32_t fire_oom(struct gort__heap *h, struct gort__m *m, int6
 }
 
 /* Readies those whose time has come. A single one needs nobody else when this M, which looks for work, has no
- * other; and the few of a crowd are soon over. */
+ * other; and the few of a coalesced batch are soon over. */
 static void ready(struct gort__m *m, struct gort__glist woken, bool coalesce)
 {
     struct gort__p *p = m->p;

@@ -4,7 +4,7 @@
  *
  * Time is shared, not turns. A time slice belongs to a goroutine and to those that it hands its P to through
  * `next`. sysmon sees when it has lasted for 10 ms while others wait, and asks for its end: the next pick
- * passes `next` over (OVER) and takes a goroutine of the ring, or one that was preempted (held), in turns.
+ * passes `next` over (OVER) and takes a goroutine of the ring, or a preempted one, in turns.
  *
  * What an event has woken (a timer, an fd, a plain thread) waits in a ring of its own, `events`, or in
  * sched.woken if whoever woke it has no P. It goes before the ring and before the preempted ones. If all Ps

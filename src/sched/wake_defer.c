@@ -3,15 +3,15 @@
  * wake_defer.c - a wake-up that can wait: another M only for work that will still be there when it comes.
  *
  * Why: an M that sleeps runs some 30 us after it was woken, and the wake-up costs 20 to 25 us of CPU time on
- * both sides together: the calls, an interrupt for an idle CPU, the search, going to sleep again. When a
- * crowd of timers readies some goroutines every 275 us that are over after a microsecond each, all of it is
+ * both sides together: the calls, an interrupt for an idle CPU, the search, going to sleep again. When
+ * coalesced timers ready some goroutines every 275 us that are over after a microsecond each, all of it is
  * for nothing. So an M that has a few for its own P wakes nobody at first. It looks again at its picks, and
  * wakes another one when there are some left after TIMEOUT.
  *
  * It may have no pick to look at: the first of them computes, or is in a call that blocks, or the thread gets
  * no CPU. So sysmon is asked to look at least every 4 ms (defer_used), and only while it says that it does
  * (defer_watched), or has a guard that wakes it as soon (sysmon_sleep.c), may a wake-up wait. It then wakes
- * an M for whatever has waited for long. Without that the crowd waited for the one thread, 10 to 70 ms on a
+ * an M for whatever has waited for long. Without that all of them waited for the one thread, 10 to 70 ms on a
  * busy machine.
  *
  * What becomes of the rule of idle.c: for each wake-up that is put off, one of two does the publisher's half

@@ -3,14 +3,14 @@
  * sysmon_sleep.c - how the real sysmon sleeps (sched/sysmon_sleep.c, with p.c, poller.c and
  * os/linux/alarm.c): while a P is taken, or memory is short, or somebody is preempted, it always has an
  * alarm; a notification is not lost; no timer that is set while no P is idle is overslept, nor is what was
- * queued, also if an M puts the alarm off (rest_calm); and it ends when it is told to.
+ * queued, also if an M puts the alarm off (gort__sysmon_sleep_calm); and it ends when it is told to.
  * Build: standalone -DGORT_MODEL
  * Covers: src/sched/sysmon_sleep.c src/sched/sched.h src/os/linux/alarm.c
  *
  * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short
- * one. Others take Ps and give them back, keep one for ever, find no memory, stop the world, poke, or end it
- * all. In the end, when nobody can make a step, sysmon sleeps: without an alarm exactly if it says IDLE; else
- * until its alarm, a tick ahead at most.
+ * one. Others take Ps and give them back, keep one for ever, find no memory, stop the world, notify, or end
+ * it all. In the end, when nobody can make a step, sysmon sleeps: without an alarm exactly if it says IDLE;
+ * else until its alarm, a tick ahead at most.
  * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases
  * `by_futex` alarm.c does without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE
  * or to the alarm, or, by_futex, to the end of the sleep.
@@ -28,7 +28,7 @@ static const struct model two = {
     .setup = two_ps, .threads = {sysmon, works, works_and_keeps, time_passes_once}, .final = is_watched};
 static const struct model starved = {
     .setup = two_ps, .threads = {sysmon, finds_no_memory, works, time_passes}, .final = is_watched};
-static const struct model held = {
+static const struct model preempted = {
     .setup = two_ps, .threads = {sysmon, is_held, works, time_passes}, .final = is_watched};
 static const struct model stopped = {
     .setup = two_ps, .threads = {sysmon, stops_the_world, works, time_passes}, .final = is_watched};
@@ -93,7 +93,7 @@ TEST(memory_is_short)
 }
 TEST(somebody_is_held)
 {
-    check(held, "held");
+    check(preempted, "preempted");
 }
 TEST(world_stops)
 {

@@ -42,9 +42,9 @@ static inline uint64_t gort__arch_ranks(void)
     return ((volatile uint64_t *)gort__arch_words())[1];
 }
 
-static inline void gort__arch_set_ranks(uint64_t held)
+static inline void gort__arch_set_ranks(uint64_t ranks)
 {
-    ((volatile uint64_t *)gort__arch_words())[1] = held;
+    ((volatile uint64_t *)gort__arch_words())[1] = ranks;
 }
 
 static inline __attribute__((always_inline)) void *gort__arch_sp(void)
