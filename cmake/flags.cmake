@@ -9,7 +9,7 @@ add_library(gort_private INTERFACE)
 
 target_compile_options(gort_flags INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wundef -Wvla
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
-# __FILE__ in messages reads src/sched/park.c, wherever the tree lies.
+# __FILE__ in messages reads src/sched/core/park.c, wherever the tree lies.
 target_compile_options(gort_flags INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # TEST(name, .timeout = 5) leaves the other options zero on purpose; g++ alone minds.
 target_compile_options(gort_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)

@@ -11,7 +11,8 @@ else()
     message(FATAL_ERROR "gort has no src/arch for ${CMAKE_SYSTEM_PROCESSOR}: x86_64 and aarch64 are there")
 endif()
 
-set(rooms base os os/linux arch arch/${GORT_ARCH} mem trace poll sched sync time io observe)
+set(rooms base os os/linux arch arch/${GORT_ARCH} mem trace poll
+    sched/core sched/timers sched/wait sched/threads sched/monitor sched/life scavenge sync time io observe)
 list(TRANSFORM rooms PREPEND ${PROJECT_SOURCE_DIR}/src/)
 set(patterns ${rooms})
 list(TRANSFORM patterns APPEND /*.c)

@@ -59,7 +59,7 @@
 
 /*
  * TSan for users: a switch orders nothing, so races of goroutines that share a thread are found; what does
- * order them is said where it happens (sched/switch_san.h). Our own plain accesses, many of which are ordered
+ * order them is said where it happens (sched/core/san.h). Our own plain accesses, many of which are ordered
  * by who has the P, are not looked at then (cmake/flags.cmake). GORT_TSAN_SELF is the other way round: for
  * our own tests.
  */

@@ -12,7 +12,7 @@
 #include <gort/io.h>
 
 #include "poll/fd.h"
-#include "sched/wait.h"
+#include "sched/wait/wait.h"
 
 _Static_assert(_Generic((socklen_t)0, unsigned int : 1, default : 0), "the public headers say so");
 

@@ -3,7 +3,7 @@
  * wait.c - waiting for an fd, and for one's write lock.
  *
  * Why: fd.h tells how a waiter and an event find each other. Here the waiter's half meets deadlines and
- * contexts: all of them race for the goroutine's claim word (sched/wait.c), so one of them ends the wait.
+ * contexts: all of them race for the goroutine's claim word (sched/wait/wait.c), so one of them ends the wait.
  * A new deadline of the fd does not touch anybody's timer: it wakes all who wait in that direction, and they
  * wait again. The write lock makes a long write whole: it is taken by every write, costs two atomic
  * operations while nobody else writes, and is handed from one to the next in order.

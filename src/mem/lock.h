@@ -21,7 +21,8 @@ struct gort__lock {
  * these. */
 /* A drop needs a full fence: there is no membarrier, or nobody has looked. */
 #define GORT_LOCK_FENCE UINT32_C(0x80000000)
-#define GORT_LOCK_FUZZ  UINT32_C(0x40000000) /* schedules are fuzzed (sched/fuzz.c); of no interest here */
+#define GORT_LOCK_FUZZ                                                                                       \
+    UINT32_C(0x40000000) /* schedules are fuzzed (sched/core/fuzz.c); of no interest here */
 extern uint32_t gort__lock_slow_mask GORT_HIDDEN; /* atomic */
 /* At the start of a run. */
 void gort__lock_init(bool fuzz);

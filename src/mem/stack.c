@@ -373,7 +373,7 @@ static void deregister_all(struct gort__stack_slab *slab)
         struct gort__stack *s = &slab->records[i];
         if (GORT_TSAN_EDGES)
             (void)gort__load(&s->owner,
-                             ACQUIRE); /* all who ran on it are gone; pairs with sched/switch_san.h */
+                             ACQUIRE); /* all who ran on it are gone; pairs with sched/core/san.h */
         gort__sanitize_stack_deregister(gort__stack_lo(s), gort__stack_hi(s), s->sanitizer);
     }
 }

@@ -2,7 +2,7 @@
 /*
  * force.h - makes this room behave as on an older kernel, so that tests reach every path on any.
  *
- * Set by sched/conf.c from GORT_DEBUG, or by a test; gort__os_init reads it. Never changed while a run is on.
+ * Set by sched/core/conf.c from GORT_DEBUG, or by a test; gort__os_init reads it. Never changed while a run is on.
  */
 #ifndef GORT_SRC_OS_FORCE_H
 #define GORT_SRC_OS_FORCE_H

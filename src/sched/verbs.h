@@ -11,7 +11,7 @@
 
 #include "os/fence.h"
 #include "mem/alloc.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 /* Called at the end of each run, if set, when nobody is inside any more: for what a room above left to
  * goroutines that are gone. Set by that room (atomically). */

@@ -6,7 +6,7 @@
 #include <gort/chan.h>
 
 #include "base/fatal.h"
-#include "sched/wait.h"
+#include "sched/wait/wait.h"
 
 #define GORT_CHAN_MAGIC 0x6368616eu /* "chan": a live one */
 

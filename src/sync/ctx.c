@@ -15,7 +15,7 @@
  * children under it.
  * Threads: any.
  */
-#include "sched/scope.h"
+#include "sched/wait/scope.h"
 
 #include <errno.h>
 
@@ -23,7 +23,7 @@
 
 #include "base/fatal.h"
 #include "mem/alloc.h"
-#include "sched/timer.h"
+#include "sched/timers/timer.h"
 #include "sync/chan.h"
 
 struct gort_ctx {

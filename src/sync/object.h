@@ -7,7 +7,7 @@
 
 #include <gort/sync.h>
 
-#include "sched/wait.h"
+#include "sched/wait/wait.h"
 
 _Static_assert(sizeof(gort_priv_queue) == sizeof(struct gort__waitq), "the public queue is ours");
 

@@ -7,8 +7,8 @@
 
 #include <gort/time.h>
 
-#include "sched/scope.h"
-#include "sched/wait.h"
+#include "sched/wait/scope.h"
+#include "sched/wait/wait.h"
 
 /* Until a time that has not come. */
 static int sleep_until(struct gort__m *m, int64_t deadline)

@@ -11,7 +11,7 @@
 
 #include "base/fatal.h"
 #include "mem/alloc.h"
-#include "sched/timer.h"
+#include "sched/timers/timer.h"
 #include "sched/verbs.h"
 
 struct gort_ticker {

@@ -18,7 +18,7 @@
  * call; (4) all but the owner's end with the run, and so does the state.
  *
  * Most timers are time-outs that are set to a later time again and again and never come. Such a reset writes
- * the new time into the record, where the heap reads it when the entry comes up (sched/timer.c); all that it
+ * the new time into the record, where the heap reads it when the entry comes up (sched/timers/timer.c); all that it
  * touches is the record's first line.
  * Threads: any; fire by whoever sees to due timers.
  */
@@ -29,8 +29,8 @@
 
 #include "base/fatal.h"
 #include "mem/alloc.h"
-#include "sched/timer.h"
-#include "sched/wait.h"
+#include "sched/timers/timer.h"
+#include "sched/wait/wait.h"
 
 #define LONG GORT_SEC /* what is at least so long may be a ten-thousandth longer */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * calls.c - broken contracts end the program with one clear line that names the goroutine, and the dump.
- * Covers: src/base/fatal.c src/sched/spawn.c src/sched/self.c src/sched/gmain.c src/sched/run.c src/sched/block.c
- * Covers: src/sched/tight.c src/sync/wg.c
+ * Covers: src/base/fatal.c src/sched/core/spawn.c src/sched/core/self.c src/sched/core/gmain.c src/sched/life/run.c src/sched/threads/block.c
+ * Covers: src/sched/core/tight.c src/sync/wg.c
  */
 #include <gort.h>
 

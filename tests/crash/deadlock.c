@@ -2,7 +2,7 @@
 /*
  * deadlock.c - when all goroutines sleep and nothing can wake them, the program says so and who waits for
  * what; and it never says so when something still can.
- * Covers: src/sched/supervisor.c
+ * Covers: src/sched/life/supervisor.c
  */
 #include <gort.h>
 

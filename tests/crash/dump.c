@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dump.c - the list of goroutines: on SIGQUIT, from any thread, and in the middle of a storm.
- * Covers: src/sched/dump.c
+ * Covers: src/observe/dump.c
  */
 #include <gort.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * env.c - bad values in the environment are said once in a process and ignored.
- * Covers: src/sched/conf.c
+ * Covers: src/sched/core/conf.c
  */
 #include <gort.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hold.c - what a goroutine must not do with its thread, and deadlocks around calls that block.
- * Covers: src/sched/preempt.c src/sched/entry.c src/sched/supervisor.c
+ * Covers: src/sched/monitor/preempt.c src/sched/life/entry.c src/sched/life/supervisor.c
  */
 #include <gort.h>
 

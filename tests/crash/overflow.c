@@ -2,7 +2,7 @@
 /*
  * overflow.c - a stack that is used up ends the program with a report that says who, where and what to
  * change; other faults are none of our business.
- * Covers: src/sched/overflow.c src/os/linux/fault.c src/os/linux/symbol.c src/mem/stack.c
+ * Covers: src/observe/overflow.c src/os/linux/fault.c src/os/linux/symbol.c src/mem/stack.c
  */
 #include <gort.h>
 

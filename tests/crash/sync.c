@@ -2,7 +2,7 @@
 /*
  * sync.c - misuse of channels, locks, contexts and groups: one line that says what and who, the dump, abort.
  * Covers: src/sync/chan.c src/sync/select.c src/sync/mutex.c src/sync/rwmutex.c src/sync/cond.c src/sync/wg.c
- * Covers: src/sync/once.c src/sync/sem.c src/sync/ctx.c src/sync/group.c src/sync/pool.c src/sched/wait.c
+ * Covers: src/sync/once.c src/sync/sem.c src/sync/ctx.c src/sync/group.c src/sync/pool.c src/sched/wait/wait.c
  */
 #include "misuse.h"
 

@@ -2,7 +2,7 @@
 //
 // go.cc - GORT_GO from C++: arguments arrive with their signs and types; captureless lambdas are functions; exceptions.
 // (What must not compile is in tests/compile.)
-// Covers: include/gort/typed.h src/sched/spawn.c src/sched/gmain.c src/sched/schedule.c
+// Covers: include/gort/typed.h src/sched/core/spawn.c src/sched/core/gmain.c src/sched/core/schedule.c
 #include <gort.h>
 
 #include <atomic>

@@ -2,7 +2,7 @@
 /*
  * bound.c - goroutines that are bound to their threads, while there is no new thread for anybody else.
  * Build: faults
- * Covers: src/sched/handoff.c src/sched/tight.c
+ * Covers: src/sched/threads/handoff.c src/sched/core/tight.c
  *
  * A bound goroutine that waits gives its P up, and whoever picks it later hands one back. When no M is there
  * to pick it, and none can be made, for want of memory or because the kernel refuses threads, its own M is

@@ -3,7 +3,7 @@
  * calls.c - goroutines, and everything by which they wait for one another and for the time, when the kernel
  * refuses.
  * Build: faults
- * Covers: src/sched/spawn.c src/sched/extra.c src/sched/key.c src/sched/block.c src/sched/timer.c src/sync/chan.c
+ * Covers: src/sched/core/spawn.c src/sched/core/extra.c src/sched/core/key.c src/sched/threads/block.c src/sched/timers/timer.c src/sync/chan.c
  * Covers: src/sync/ctx.c src/sync/group.c src/sync/pool.c src/time/timer.c src/time/ticker.c
  *
  * trial.h tells what must hold.

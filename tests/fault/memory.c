@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memory.c - no memory: gort_go says so, what runs goes on, and once some have ended it works again.
- * Covers: src/sched/spawn.c src/sched/run.c src/mem/stack.c
+ * Covers: src/sched/core/spawn.c src/sched/life/run.c src/mem/stack.c
  *
  * The address space is limited for real; the sanitizers could not live with that.
  */

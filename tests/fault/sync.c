@@ -4,7 +4,7 @@
  * forms.
  * Build: faults
  * Covers: src/sync/chan.c src/sync/select.c src/sync/rwmutex.c src/sync/cond.c src/sync/sem.c src/sync/pool.c
- * Covers: src/sync/ctx.c src/time/sleep.c src/sched/self.c
+ * Covers: src/sync/ctx.c src/time/sleep.c src/sched/core/self.c
  *
  * trial.h tells what must hold. Here a call that was refused is made again at once (AGAIN), and everything is
  * as if it had not been made before.

@@ -2,7 +2,7 @@
 /*
  * threads.c - thread creation is refused (EAGAIN): one warning, the threads there are go on, and new ones
  * come when they may.
- * Covers: src/sched/supervisor.c src/sched/tight.c
+ * Covers: src/sched/life/supervisor.c src/sched/core/tight.c
  *
  * The program's own pthread_create stands before libc's and refuses on demand; the sanitizers need theirs.
  */

@@ -4,7 +4,7 @@
  * for more.
  *
  * Build: faults
- * Covers: src/sched/timer.c src/time/timer.c src/time/ticker.c
+ * Covers: src/sched/timers/timer.c src/time/timer.c src/time/ticker.c
  */
 #include <gort.h>
 

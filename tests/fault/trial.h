@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 #include "test.h"
 
 #define NOT_FIRED 10

@@ -2,14 +2,14 @@
 /*
  * conf.c - the environment: the four variables, separated by lines. Whatever stands there, the settings are
  * usable.
- * Covers: src/sched/conf.c
+ * Covers: src/sched/core/conf.c
  */
 #include <gort.h>
 
 #include <signal.h>
 
 #include "fuzz.h"
-#include "sched/conf.h"
+#include "sched/core/conf.h"
 
 FUZZ("conf")
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chan.c - the real channels and select (sync/chan.c, select.c), waiting and waking (sched/wait.c, park.c)
- * and the switch away from a stack (sched/schedule.c): no value is lost or seen twice, nobody waits for ever,
+ * chan.c - the real channels and select (sync/chan.c, select.c), waiting and waking (sched/wait/wait.c, park.c)
+ * and the switch away from a stack (sched/core/schedule.c): no value is lost or seen twice, nobody waits for ever,
  * one party ends a wait, a goroutine is resumed only when it is off its stack, a channel is freed once and
  * touched by nobody afterwards.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sync/chan.c src/sync/select.c src/sched/wait.c src/sched/park.c src/sched/schedule.c
+ * Covers: src/sync/chan.c src/sync/select.c src/sched/wait/wait.c src/sched/core/park.c src/sched/core/schedule.c
  *
  * Channels look at nothing without their lock but refs and, for gort_chan_len, len; so what can go wrong is
  * the order of lock, claim word, commit and reference count. What a goroutine is here: gs.h. Absent:

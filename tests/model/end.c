@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * end.c - the end of a run (sched/run.c: gort__run_main_ends, end_threads, make_zombie, let_go,
+ * end.c - the end of a run (sched/life/run.c: gort__run_main_ends, end_threads, make_zombie, let_go,
  * send_away_plain; see ps.h) while a goroutine computes, calls, blocks, or is about to start, and a plain
  * thread calls.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/run.c
+ * Covers: src/sched/life/run.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads
  * (gort__m_main) on; the supervisor waits until main is done and ends the run as gort_run_with does. From
@@ -54,7 +54,7 @@
 #define start run_start /* ours comes below */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow" /* of statics of other files */
-#include "sched/run.c"
+#include "sched/life/run.c"
 #pragma GCC diagnostic pop
 #undef start
 

@@ -4,7 +4,7 @@
  * ms.h): they are in rings of their own and in sched.woken; they are stolen, shared out, handed on with a P,
  * emptied out of one, go first, and let others go first. None is lost or runs twice, and no wake-up is lost.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/turn.c src/sched/queue.c src/sched/find.c src/sched/park.c src/sched/idle.c
+ * Covers: src/sched/core/turn.c src/sched/core/queue.c src/sched/threads/find.c src/sched/core/park.c src/sched/threads/idle.c
  */
 #include "model/ms.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gs.h - what the models about goroutines that wait for one another (chan.c, mutex.c, wg.c) have in common:
- * waiting and waking (sched/wait.c, park.c), the switch away from a stack (sched/schedule.c), and small
+ * waiting and waking (sched/wait/wait.c, park.c), the switch away from a stack (sched/core/schedule.c), and small
  * versions of what these call.
  *
  * A model thread is a goroutine with an M and a P of its own: a switch to g0 runs the commit there (the real
@@ -78,11 +78,11 @@ static void switch_stack(void);
 #pragma weak gort__handoff_wait_bound
 #pragma weak gort__idle_wake_p
 
-#include "sched/runq.c"
-#include "sched/park.c"
-#include "sched/schedule.c"
+#include "sched/core/runq.c"
+#include "sched/core/park.c"
+#include "sched/core/schedule.c"
 #define commit_unlock commit_unlock_any
-#include "sched/wait.c"
+#include "sched/wait/wait.c"
 #undef commit_unlock
 
 #ifndef gort__asan

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handoff.c - one P that two or three Ms want (sched/handoff.c and what goes with it; see ps.h): entry and
+ * handoff.c - one P that two or three Ms want (sched/threads/handoff.c and what goes with it; see ps.h): entry and
  * exit, announced and unannounced blocking calls, the signal handler, sysmon, grants.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/handoff.c src/sched/entry.c src/sched/verbs.h src/sched/block.c src/sched/preempt.c
- * Covers: src/sched/sysmon.c
+ * Covers: src/sched/threads/handoff.c src/sched/life/entry.c src/sched/verbs.h src/sched/threads/block.c src/sched/monitor/preempt.c
+ * Covers: src/sched/monitor/sysmon.c
  *
  * M 0 runs goroutine 0 with the P; M 1 sleeps, M 2 is made on demand; goroutine 1 is queued, and runs on
  * whichever M gets the P; sysmon looks once or twice. In the end both goroutines have run to their end. Or

@@ -3,8 +3,8 @@
  * idle.c - the real search for work, going to sleep and waking (find, idle, m, proc, queue, runq, park; see
  * ms.h), with two or three Ms: no wake-up is lost, and no goroutine runs twice.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/sched.h src/sched/find.c src/sched/idle.c src/sched/m.c src/sched/p.c
- * Covers: src/sched/queue.c src/sched/runq.c src/sched/park.c
+ * Covers: src/sched/core/sched.h src/sched/threads/find.c src/sched/threads/idle.c src/sched/threads/m.c src/sched/threads/p.c
+ * Covers: src/sched/core/queue.c src/sched/core/runq.c src/sched/core/park.c
  */
 #include "model/ms.h"
 

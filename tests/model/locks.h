@@ -11,7 +11,7 @@
 #include "base/rank.h"
 #include "mem/lock.h"
 #include "model/engine/explore.h"
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 void gort__lock_slow(struct gort__lock *l)
 {

@@ -62,18 +62,18 @@
 #define gort__p_new_slice(p) ((void)(p)) /* sysmon counts them */
 static uint64_t ticks(void);
 
-#include "sched/runq.c"
-#include "sched/queue.c"
-#include "sched/turn.c"
-#include "sched/tight.c"
-#include "sched/p.c"
-#include "sched/idle.c"
-#include "sched/find.c"
-#include "sched/m.c"
-#include "sched/handoff.c"
-#include "sched/park.c"
-#include "sched/netpoll.c"
-#include "sched/poller.c"
+#include "sched/core/runq.c"
+#include "sched/core/queue.c"
+#include "sched/core/turn.c"
+#include "sched/core/tight.c"
+#include "sched/threads/p.c"
+#include "sched/threads/idle.c"
+#include "sched/threads/find.c"
+#include "sched/threads/m.c"
+#include "sched/threads/handoff.c"
+#include "sched/core/park.c"
+#include "sched/threads/netpoll.c"
+#include "sched/threads/poller.c"
 
 #ifndef gort__asan
 bool gort__asan;

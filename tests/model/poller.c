@@ -3,7 +3,7 @@
  * poller.c - the M that waits for fds and timers, in the real poller.c and what goes with it (see ms.h):
  * nobody sleeps past a timer.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/poller.c src/sched/idle.c
+ * Covers: src/sched/threads/poller.c src/sched/threads/idle.c
  *
  * In the end the poll owner sleeps until the first timer, or no P is left to run what it wakes: then sysmon
  * sees to timers and fds, and nobody takes the poller until a P is released (sysmon_sleep.c explores that

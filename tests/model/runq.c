@@ -2,14 +2,14 @@
 /*
  * runq.c - the real run queue, with a ring of 4: its owner against thieves and lookers, all interleavings.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/runq.c
+ * Covers: src/sched/core/runq.c
  *
  * Verified: each goroutine that was put is taken once or still queued once; gort__runq_empty is not true
  * while something is queued all along; the checks inside runq.c. The counters start just below their wrap.
  */
 #include "model/engine/explore.c"
 
-#include "sched/runq.c"
+#include "sched/core/runq.c"
 
 #define NEAR_WRAP (UINT32_MAX - 1)
 #define GS        7

@@ -61,9 +61,9 @@ static ssize_t kernel_kick(void);
 #undef write
 #undef close
 
-#include "sched/poller.c"
-#include "sched/p.c"
-#include "sched/sysmon_sleep.c"
+#include "sched/threads/poller.c"
+#include "sched/threads/p.c"
+#include "sched/monitor/sysmon_sleep.c"
 
 #define MS    INT64_C(1000000)
 #define START (1000 * MS)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysmon_sleep.c - how the real sysmon sleeps (sched/sysmon_sleep.c, with p.c, poller.c and
+ * sysmon_sleep.c - how the real sysmon sleeps (sched/monitor/sysmon_sleep.c, with p.c, poller.c and
  * os/linux/alarm.c): while a P is taken, or memory is short, or somebody is preempted, it always has an
  * alarm; a notification is not lost; no timer that is set while no P is idle is overslept, nor is what was
  * queued, also if an M puts the alarm off (gort__sysmon_sleep_calm); and it ends when it is told to.
  * Build: standalone -DGORT_MODEL
- * Covers: src/sched/sysmon_sleep.c src/sched/sched.h src/os/linux/alarm.c
+ * Covers: src/sched/monitor/sysmon_sleep.c src/sched/core/sched.h src/os/linux/alarm.c
  *
  * Sysmon here is the sleeping half of its loop: it rests if it can, else sleeps for a long tick or a short
  * one. Others take Ps and give them back, keep one for ever, find no memory, stop the world, notify, or end

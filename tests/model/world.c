@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.c - the world is stopped (sched/world.c, p.c; see ps.h) while a goroutine computes, calls, blocks,
+ * world.c - the world is stopped (sched/life/world.c, p.c; see ps.h) while a goroutine computes, calls, blocks,
  * waits in the handler, loses its P, or is just granted one.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/world.c src/sched/p.c
+ * Covers: src/sched/life/world.c src/sched/threads/p.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 sleeps or has P 1, goroutine 1 may be queued. A plain thread stops the
  * world with gort_world_stop: from its return to the start nobody makes a step in user code, nor uses a P. Or

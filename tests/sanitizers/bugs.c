@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bugs.c - true bugs in the code of goroutines, one for each word that the program is called with.
- * Covers: src/mem/sanitize.h src/sched/switch_san.h
+ * Covers: src/mem/sanitize.h src/sched/core/san.h
  *
  * tests/sanitizers/run compiles this with a sanitizer and expects its report, with the name of the function
  * that has the bug. Each bug happens after its goroutine has been switched away and back, on a stack that

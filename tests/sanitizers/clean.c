@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * clean.c - a program without a mistake that does what sanitizers find hard to follow.
- * Covers: src/mem/sanitize.h src/sched/switch_san.h
+ * Covers: src/mem/sanitize.h src/sched/core/san.h
  *
  * Stacks that are used deeply, left and used again; blocks that only a goroutine's stack knows, while it
  * waits and while the leak checker looks; pointers from one stack into another; goroutines that change their

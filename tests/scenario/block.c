@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * block.c - calls that block in the kernel, announced or not, stop nobody else and notice nothing themselves.
- * Covers: src/sched/block.c src/sched/handoff.c src/sched/sysmon.c
+ * Covers: src/sched/threads/block.c src/sched/threads/handoff.c src/sched/monitor/sysmon.c
  */
 #include "hogs.h"
 

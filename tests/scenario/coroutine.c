@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * coroutine.c - goroutines that stand on stacks that are not gort's: those of ucontext coroutines.
- * Covers: src/sched/schedule.c src/sched/block.c src/sched/preempt.c src/sched/gmain.c src/sched/census.c
- * Covers: src/sched/roots.c
+ * Covers: src/sched/core/schedule.c src/sched/threads/block.c src/sched/monitor/preempt.c src/sched/core/gmain.c src/observe/census.c
+ * Covers: src/observe/roots.c
  *
  * A library with coroutines of its own (makecontext, libco, an interpreter) is called by a goroutine and
  * changes to a stack that it has allocated; there the goroutine sleeps, waits, is preempted. Where that stack

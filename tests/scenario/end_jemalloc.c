@@ -2,7 +2,7 @@
 /*
  * end_jemalloc.c - the end of a run in a program with jemalloc, linked statically if its archive is there.
  * Build: lib:jemalloc
- * Covers: src/os/linux/heap.c src/sched/run.c
+ * Covers: src/os/linux/heap.c src/sched/life/run.c
  */
 #include "heaping.h"
 

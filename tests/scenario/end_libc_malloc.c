@@ -2,7 +2,7 @@
 /*
  * end_libc_malloc.c - the end of a run beside goroutines in libc's malloc; or in another one
  * that LD_PRELOAD or a sanitizer puts in its place.
- * Covers: src/os/linux/text.c src/sched/run.c
+ * Covers: src/os/linux/text.c src/sched/life/run.c
  */
 #include "heaping.h"
 

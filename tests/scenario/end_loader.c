@@ -3,7 +3,7 @@
  * end_loader.c - the end of a run beside goroutines in code that the loader has called with its lock held:
  * what dl_iterate_phdr calls, as collectors and profilers use it, and C++ exceptions before glibc 2.35.
  * Afterwards everybody can go on using the loader.
- * Covers: src/os/linux/text.c src/os/linux/heap.c src/sched/preempt.c
+ * Covers: src/os/linux/text.c src/os/linux/heap.c src/sched/monitor/preempt.c
  */
 #include <gort.h>
 

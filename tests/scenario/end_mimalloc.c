@@ -2,7 +2,7 @@
 /*
  * end_mimalloc.c - the end of a run in a program with mimalloc, linked statically if its archive is there.
  * Build: lib:mimalloc
- * Covers: src/os/linux/heap.c src/sched/run.c
+ * Covers: src/os/linux/heap.c src/sched/life/run.c
  */
 #include "heaping.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * end_own_malloc.c - the end of a run in a program with a malloc of its own (tests/lib/own_malloc.h).
- * Covers: src/os/linux/heap.c src/os/linux/code.c src/os/linux/unwind.c src/os/linux/object.c src/sched/run.c
+ * Covers: src/os/linux/heap.c src/os/linux/code.c src/os/linux/unwind.c src/os/linux/object.c src/sched/life/run.c
  */
 #include "own_malloc.h"
 

@@ -2,7 +2,7 @@
 /*
  * end_shared_malloc.c - the end of a run with a malloc in a shared library whose name says nothing.
  * Build: with:own_malloc
- * Covers: src/os/linux/heap.c src/os/linux/object.c src/sched/run.c
+ * Covers: src/os/linux/heap.c src/os/linux/object.c src/sched/life/run.c
  */
 #include "heaping.h"
 

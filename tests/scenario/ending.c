@@ -3,7 +3,7 @@
  * ending.c - the end of a run as others meet it: a blocking call that outlives it and calls us, plain threads
  * that go on using objects while it happens, objects that outlive those who waited for them, a signal from
  * before it, who computes on.
- * Covers: src/sched/run.c src/sched/entry.c src/sched/wait.c
+ * Covers: src/sched/life/run.c src/sched/life/entry.c src/sched/wait/wait.c
  */
 #include <gort.h>
 

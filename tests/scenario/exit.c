@@ -2,7 +2,7 @@
 /*
  * exit.c - how goroutines and runs end: handlers and keys, gort_exit from any depth, main's return with
  * others queued, waiting, computing or blocked, and what those may still do afterwards.
- * Covers: src/sched/gmain.c src/sched/run.c
+ * Covers: src/sched/core/gmain.c src/sched/life/run.c
  */
 #include <gort.h>
 

@@ -2,7 +2,7 @@
 /*
  * fork.c - processes from goroutines: fork and exec under load works, and a forked child that calls gort dies
  * with a clear line.
- * Covers: src/sched/run.c src/sched/entry.c src/os/linux/thread.c
+ * Covers: src/sched/life/run.c src/sched/life/entry.c src/os/linux/thread.c
  */
 #include <gort.h>
 

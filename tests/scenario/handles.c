@@ -3,7 +3,7 @@
  * handles.c - whatever failed to open is refused with an error by every call that takes it.
  * tests/scenario/process.c has processes.
  * Covers: src/io/fd.c src/io/rw.c src/io/listen.c src/io/addr.c src/io/file.c src/io/ready.c src/io/when.c
- * Covers: src/io/buf.c src/sync/pool.c src/sched/key.c
+ * Covers: src/io/buf.c src/sync/pool.c src/sched/core/key.c
  */
 #include <sys/resource.h>
 #include <sys/socket.h>

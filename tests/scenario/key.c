@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * key.c - goroutine-local values: one a goroutine, destroyed once at its end, keys that come and go.
- * Covers: src/sched/key.c src/sched/extra.c
+ * Covers: src/sched/core/key.c src/sched/core/extra.c
  */
 #include <gort.h>
 

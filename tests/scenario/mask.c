@@ -2,7 +2,7 @@
 /*
  * mask.c - the signal mask belongs to the goroutine: it keeps its own across parks and threads, and hands
  * back a clean thread.
- * Covers: src/sched/mask.c
+ * Covers: src/sched/core/mask.c
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mixed.c - plain threads in every call that waits, when the run ends; objects that outlive runs.
- * Covers: src/sched/wait.c src/sched/entry.c src/sched/run.c src/sync/group.c src/sync/pool.c
+ * Covers: src/sched/wait/wait.c src/sched/life/entry.c src/sched/life/run.c src/sync/group.c src/sync/pool.c
  */
 #include "waiting.h"
 

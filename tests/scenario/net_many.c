@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * net_many.c - many connections; I/O beside goroutines that never wait; the count of those who wait.
- * Covers: src/poll/poll.c src/poll/table.c src/sched/netpoll.c src/os/linux/epoll.c
+ * Covers: src/poll/poll.c src/poll/table.c src/sched/threads/netpoll.c src/os/linux/epoll.c
  */
 #include <limits.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 
 #include "netting.h"
 #include "poll/poll.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 static atomic_long served, asked;
 

@@ -5,7 +5,7 @@
  * Covers: src/io/dial.c src/io/listen.c src/io/addr.c
  */
 #include "netting.h"
-#include "sched/timer.h"
+#include "sched/timers/timer.h"
 
 static atomic_long woken;
 

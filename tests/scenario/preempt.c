@@ -2,7 +2,7 @@
 /*
  * preempt.c - nothing that computes stops the others: loops without a single gort call beside goroutines that
  * want to go on, locks that a stopped one holds, and many more loops than Ps.
- * Covers: src/sched/preempt.c src/sched/sysmon.c src/os/linux/text.c
+ * Covers: src/sched/monitor/preempt.c src/sched/monitor/sysmon.c src/os/linux/text.c
  *
  * What the interrupted code itself may notice (nothing) is in preempt_state.c; signals in preempt_signal.c.
  */

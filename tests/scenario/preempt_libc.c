@@ -2,7 +2,7 @@
 /*
  * preempt_libc.c - the C library in the hands of 64 goroutines that are interrupted every millisecond: every
  * result is right.
- * Covers: src/sched/preempt.c src/os/linux/text.c
+ * Covers: src/sched/monitor/preempt.c src/os/linux/text.c
  *
  * Sleepers that wake all the time make slices of a millisecond out of those of ten.
  */

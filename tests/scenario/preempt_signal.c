@@ -2,7 +2,7 @@
 /*
  * preempt_signal.c - the signal behind preemption and the program's own signals: the same one and others,
  * handlers that jump, masks; preemption switched off for a moment or for good.
- * Covers: src/sched/preempt.c src/os/linux/signal.c
+ * Covers: src/sched/monitor/preempt.c src/os/linux/signal.c
  */
 #include "hogs.h"
 

@@ -2,7 +2,7 @@
 /*
  * preempt_state.c - the code that is interrupted notices nothing: registers, flags, floating point and vector
  * state, the red zone, errno, the thread and all that belongs to it, and what libc computes.
- * Covers: src/sched/preempt.c
+ * Covers: src/sched/monitor/preempt.c
  *
  * Each case runs more goroutines than Ps for a while, with one beside them that wakes every millisecond, so
  * that each is stopped many times in the middle; what they compute is known.

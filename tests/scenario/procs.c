@@ -2,7 +2,7 @@
 /*
  * procs.c - how many goroutines run at the same time: that all Ps do, and that the number may change at any
  * time.
- * Covers: src/sched/p.c src/sched/run.c src/sched/supervisor.c
+ * Covers: src/sched/threads/p.c src/sched/life/run.c src/sched/life/supervisor.c
  */
 #include "hogs.h"
 

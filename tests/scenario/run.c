@@ -3,7 +3,7 @@
  * run.c - runs as a whole: they start, nest not, leave nothing; and what each goroutine keeps for itself
  * while it moves between threads: errno, floating-point control words, a stack that unwinders and debuggers
  * can walk.
- * Covers: src/sched/run.c src/sched/m.c src/arch/x86_64/entry.S src/arch/aarch64/entry.S
+ * Covers: src/sched/life/run.c src/sched/threads/m.c src/arch/x86_64/entry.S src/arch/aarch64/entry.S
  */
 #include <gort.h>
 

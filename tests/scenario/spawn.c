@@ -2,7 +2,7 @@
 /*
  * spawn.c - starting goroutines: each runs exactly once with what it was given, from anywhere, in any number,
  * and costs what it should.
- * Covers: src/sched/spawn.c src/sched/self.c src/sched/extra.c
+ * Covers: src/sched/core/spawn.c src/sched/core/self.c src/sched/core/extra.c
  */
 #include <gort.h>
 

@@ -2,7 +2,7 @@
 /*
  * stack.c - the stacks of goroutines as a program sees them: room, memory that comes and goes, what is told
  * about them.
- * Covers: src/mem/stack.c src/mem/scavenge.c src/sched/scavenge_stack.c src/sched/scavenge_g.c src/sched/census.c
+ * Covers: src/mem/stack.c src/mem/scavenge.c src/scavenge/scavenge_stack.c src/scavenge/scavenge_g.c src/observe/census.c
  * Covers: src/os/linux/pages.c src/os/linux/vm.c
  */
 #include <netdb.h>

@@ -2,7 +2,7 @@
 /*
  * sysmon.c - the monitor thread costs little when there is little to watch, sees what it must without an fd,
  * and takes Ps from sleepers without starving anybody.
- * Covers: src/sched/sysmon.c src/sched/sysmon_sleep.c
+ * Covers: src/sched/monitor/sysmon.c src/sched/monitor/sysmon_sleep.c
  */
 #include <dirent.h>
 #include <errno.h>

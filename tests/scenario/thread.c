@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * thread.c - goroutines that are bound to their thread, and threads that are none of ours.
- * Covers: src/sched/self.c src/sched/handoff.c src/sched/entry.c
+ * Covers: src/sched/core/self.c src/sched/threads/handoff.c src/sched/life/entry.c
  */
 #include <gort.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * thread_end.c - threads that end while destructors of their thread-local data take their time.
- * Covers: src/sched/m.c src/sched/supervisor.c
+ * Covers: src/sched/threads/m.c src/sched/life/supervisor.c
  *
  * A goroutine that ends while it is bound takes its thread with it. What the destructors do is up to the
  * program: they may wait for a goroutine, which may need a new thread, or they may never return.

@@ -2,7 +2,7 @@
 /*
  * thread_limit.c - more goroutines that block or compute than gort_config.max_threads: they wait for a
  * thread, it is said once, and those who need none for long, such as tickers, go on.
- * Covers: src/sched/tight.c
+ * Covers: src/sched/core/tight.c
  *
  * What must not starve is counted in rounds of what it competes with, not in time: a ticker runs many times
  * while a hundred calls wait for their turns, and at most as many calls are in progress at a time as there

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * time.c - sleep, timers and tickers: what they promise about when, and about stop and reset.
- * Covers: src/time/clock.c src/time/sleep.c src/time/timer.c src/time/ticker.c src/sched/timer.c src/sched/wake_defer.c
+ * Covers: src/time/clock.c src/time/sleep.c src/time/timer.c src/time/ticker.c src/sched/timers/timer.c src/sched/core/wake_defer.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */

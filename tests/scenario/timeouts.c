@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timeouts.c - time-outs, which are reset again and again: never early, never lost, what a reset says is
- * true, and long ones, which go by a cached clock (sched/cached_now.c), are no later than others.
- * Covers: src/time/timer.c src/sched/cached_now.c
+ * true, and long ones, which go by a cached clock (sched/core/cached_now.c), are no later than others.
+ * Covers: src/time/timer.c src/sched/core/cached_now.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */
@@ -15,7 +15,7 @@
 
 #include <gort.h>
 
-#include "sched/timer.h"
+#include "sched/timers/timer.h"
 #include "sched/verbs.h"
 
 #include "test.h"

@@ -2,7 +2,7 @@
 /*
  * timers.c - timers under changing circumstances: many of them, Ps that come and go or compute without a
  * call, threads without a P, clocks.
- * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
+ * Covers: src/sched/timers/timer.c src/time/timer.c src/time/sleep.c
  *
  * Lower bounds are strict, upper ones loose: the machine may be busy.
  */

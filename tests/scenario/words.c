@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * words.c - the small calls that tell things: errors in words, the version.
- * Covers: src/sched/self.c
+ * Covers: src/sched/core/self.c
  */
 #include "scenario/waiting.h"
 

@@ -2,7 +2,7 @@
 /*
  * world.c - gort_world_stop and gort_world_start: nothing moves in between, wherever it was, and all goes on
  * after.
- * Covers: src/sched/world.c
+ * Covers: src/sched/life/world.c
  */
 #include "hogs.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 enum { HOG, MALLOC, PRINT, READ, ENTERED, BLOCK, YIELD, SLEEP, QUIET, KINDS };
 static const char *const kind_names[KINDS] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * world_roots.c - gort_world_roots finds what every goroutine holds, wherever it was stopped.
- * Covers: src/sched/roots.c
+ * Covers: src/observe/roots.c
  *
  * Each holds a number that nobody else has, in a register or on its stack; or it lies in what the runtime
  * keeps for it.

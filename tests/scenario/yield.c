@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * yield.c - taking turns: whoever can run does run, whichever queue it waits in.
- * Covers: src/sched/schedule.c src/sched/runq.c src/sched/queue.c
+ * Covers: src/sched/core/schedule.c src/sched/core/runq.c src/sched/core/queue.c
  *
  * Where one P is asked for, the order is known, and bounds count turns instead of time.
  */

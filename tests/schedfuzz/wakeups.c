@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wakeups.c - a program that stands still when one wake-up is lost.
- * Covers: src/sched/fuzz.c src/sched/idle.c
+ * Covers: src/sched/core/fuzz.c src/sched/threads/idle.c
  *
  * The main goroutine starts another and then computes, without a call, until that one has run: it must have
  * been run by the other P, which was about to sleep, or had been asleep, or was looking around. With

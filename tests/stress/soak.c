@@ -3,7 +3,7 @@
  * soak.c - everything at once, for as long as one likes, while the kernel refuses at random; nothing may get
  * lost.
  * Build: faults
- * Covers: src/sched/spawn.c src/sched/block.c src/sched/world.c src/sched/p.c src/sync/chan.c src/sync/select.c
+ * Covers: src/sched/core/spawn.c src/sched/threads/block.c src/sched/life/world.c src/sched/threads/p.c src/sync/chan.c src/sync/select.c
  * Covers: src/sync/ctx.c src/sync/group.c src/time/timer.c src/io/fd.c src/io/buf.c src/io/process.c
  *
  * Each kind of work is a loop of units. A unit counts itself as begun, and as done (everything it started has

@@ -2,7 +2,7 @@
 /*
  * soak_own_malloc.c - soak.c in a program with a malloc of its own (tests/lib/own_malloc.h).
  * Build: faults
- * Covers: src/os/linux/heap.c src/sched/preempt.c
+ * Covers: src/os/linux/heap.c src/sched/monitor/preempt.c
  */
 #include "own_malloc.h"
 

@@ -2,7 +2,7 @@
 /*
  * spawn.c - a second of everything at once: nothing is lost and nothing runs twice, however goroutines are
  * started, stolen, yield, wait, tie themselves to threads and end, while the number of Ps changes.
- * Covers: src/sched/spawn.c src/sched/gmain.c src/sched/handoff.c src/sched/p.c
+ * Covers: src/sched/core/spawn.c src/sched/core/gmain.c src/sched/threads/handoff.c src/sched/threads/p.c
  */
 #include <gort.h>
 

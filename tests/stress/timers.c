@@ -2,7 +2,7 @@
 /*
  * timers.c - goroutines and plain threads set, stop, reset and wait for timers at random; the number of Ps
  * changes. In the end every call is accounted for.
- * Covers: src/sched/timer.c src/time/timer.c src/time/sleep.c
+ * Covers: src/sched/timers/timer.c src/time/timer.c src/time/sleep.c
  */
 #include <errno.h>
 #include <pthread.h>

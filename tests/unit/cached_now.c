@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cached_now.c - roughly the time: never before now, and never far after it.
- * Covers: src/sched/cached_now.c
+ * Covers: src/sched/core/cached_now.c
  */
 #include <gort.h>
 

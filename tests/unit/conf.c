@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * conf.c - defaults, gort_config and the environment: what counts, what is refused, what is said.
- * Covers: src/sched/conf.c
+ * Covers: src/sched/core/conf.c
  */
-#include "sched/conf.h"
+#include "sched/core/conf.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,13 +2,13 @@
 /*
  * cputime.c - when a goroutine that has not run yet may start beside many that are preempted: few threads,
  * and nobody starves.
- * Covers: src/sched/cputime.c
+ * Covers: src/sched/monitor/cputime.c
  *
  * Plays scheduler with numbers instead of threads, so that a machine of any speed can be tried.
  */
 #include <string.h>
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 #include "test.h"
 

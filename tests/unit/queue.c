@@ -2,9 +2,9 @@
 /*
  * queue.c - the global run queue against a plain array: what goes in comes out, in order, also out of the
  * middle.
- * Covers: src/sched/queue.c
+ * Covers: src/sched/core/queue.c
  */
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 #include <string.h>
 

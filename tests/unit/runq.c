@@ -2,7 +2,7 @@
 /*
  * runq.c - a P's queue by itself: order, stealing half, overflow, indices that wrap, and threads that
  * look while others take. The model checker has the interleavings; this has the sizes and the volume.
- * Covers: src/sched/runq.c
+ * Covers: src/sched/core/runq.c
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "sched/g.h"
-#include "sched/runq.h"
+#include "sched/core/g.h"
+#include "sched/core/runq.h"
 #include "test.h"
 
 #define SIZE    GORT_RUNQ_SIZE

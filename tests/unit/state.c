@@ -2,9 +2,9 @@
 /*
  * state.c - the states of a goroutine: every edge of the table passes, every other one ends the program, and
  * each state and each reason to wait has a name of its own.
- * Covers: src/sched/state.c src/sched/g.h
+ * Covers: src/sched/core/state.c src/sched/core/g.h
  */
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * steal.c - the order in which a thief visits the other Ps: each once a round, from any of them first.
- * Covers: src/sched/find.c
+ * Covers: src/sched/threads/find.c
  *
  * The order is static in find.c, so the file is included; its one global symbol is defined here then and
  * the library's copy is not linked.
  */
-#include "sched/find.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/threads/find.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "test.h"
 

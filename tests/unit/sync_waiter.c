@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sync_waiter.c - the queue of waiters that all objects share, and the sizes that users compile in.
- * Covers: src/sched/wait.c include/gort/sync.h include/gort/group.h
+ * Covers: src/sched/wait/wait.c include/gort/sync.h include/gort/group.h
  */
-#include "sched/wait.h"
+#include "sched/wait/wait.h"
 
 #include <gort.h>
 

@@ -221,7 +221,7 @@ void gort__os_signal_chain(const struct gort__os_signal *s)
         gort__os_signal_act(f, s->signo, s->info, s->context);
 }
 
-/* By system calls: pthread_sigmask is ours (sched/mask.c), and means a goroutine. */
+/* By system calls: pthread_sigmask is ours (sched/core/mask.c), and means a goroutine. */
 int gort__os_mask_change(int how, const uint64_t *set, uint64_t *old)
 {
     /* The first two real-time signals are libc's: for cancellation, and for setuid in all threads. */

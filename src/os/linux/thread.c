@@ -220,7 +220,7 @@ int gort__os_at_thread_end(void (*fn)(void *), void *arg)
 static void (*fork_child_fn)(void); /* written once, before any fork can call fork_child */
 
 /* The threads that were starting do not exist here, so nobody would return their records. After fn: see
- * sched/run.c:in_forked_child. */
+ * sched/life/run.c:in_forked_child. */
 static void fork_child(void)
 {
     fork_child_fn();

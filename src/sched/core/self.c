@@ -13,7 +13,7 @@
 #include <gort/version.h>
 
 #include "base/fatal.h"
-#include "sched/switch_san.h"
+#include "sched/core/san.h"
 #include "sched/verbs.h"
 
 int gort_go(void (*fn)(void *), void *arg)

@@ -21,7 +21,7 @@
  * Threads: any; `_locked` functions with sched.lock held.
  */
 #include "base/fatal.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 /* What one overflow of a ring makes, and what a taker has room for. */
 #define SEGMENT_MAX  (GORT_RUNQ_SIZE / 2 + 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * switch_san.h - announcing stack switches to ASan and TSan, for schedule.c and gmain.c.
+ * san.h - announcing stack switches to ASan and TSan, for schedule.c and gmain.c.
  *
  * Why here and not in mem/sanitize.h: it needs G and M. TSan wants its call in the very function
  * that switches, so these are macros or always-inlined.
@@ -16,7 +16,7 @@
 #define GORT_SRC_SCHED_SWITCH_SAN_H
 
 #include "mem/sanitize.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 #define GORT_SAN_INLINE static inline __attribute__((always_inline))
 

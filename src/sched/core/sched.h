@@ -12,10 +12,10 @@
 #include "mem/slab.h"
 #include "mem/lock.h"
 #include "os/os.h"
-#include "sched/conf.h"
-#include "sched/g.h"
-#include "sched/runq.h"
-#include "sched/timer.h"
+#include "sched/core/conf.h"
+#include "sched/core/g.h"
+#include "sched/core/runq.h"
+#include "sched/timers/timer.h"
 
 struct gort__p;
 
@@ -174,7 +174,7 @@ struct gort__m {
     uint32_t preempt_slice; /* which time slice GORT_ATT_PREEMPT ends; atomic */
     uint32_t preempt_why;   /* enum gort__why; atomic */
     /* These stay with the record. */
-    void *tsan_blank; /* TSan's fiber without a past; switch_san.h */
+    void *tsan_blank; /* TSan's fiber without a past; san.h */
 };
 
 /* Why a goroutine is asked to stop, which says who runs instead, and when it goes on itself (turn.c). */
@@ -290,7 +290,7 @@ struct gort__sched {
     bool sysmon_on;                        /* it has a thread; written by the supervisor under lock */
     enum gort__mon sysmon_state;           /* atomic, written under sysmon_sleep.c's lock */
     uint32_t idle_times;                   /* all Ps became idle; atomic, written under lock */
-    uint32_t tsan_end;                     /* goroutines, for TSan only (switch_san.h); atomic */
+    uint32_t tsan_end;                     /* goroutines, for TSan only (san.h); atomic */
     bool defer_used;    /* wake-ups could wait since sysmon last looked; atomic (wake_defer.c) */
     bool defer_watched; /* sysmon looks often enough for that; atomic */
     int procs;          /* maxprocs now; atomic, written while the world is stopped */

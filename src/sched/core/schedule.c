@@ -23,7 +23,7 @@
 #include "base/fatal.h"
 #include "mem/sanitize.h"
 #include "poll/poll.h"
-#include "sched/switch_san.h"
+#include "sched/core/san.h"
 #include "sched/verbs.h"
 
 #define PASS_OVER  256 /* new goroutines that are looked behind when they must wait */

@@ -20,7 +20,7 @@
 #include "base/fatal.h"
 #include "base/fmt.h"
 #include "poll/poll.h"
-#include "sched/switch_san.h"
+#include "sched/core/san.h"
 #include "sched/verbs.h"
 
 #define GUARD ((size_t)64 << 10)

@@ -10,8 +10,8 @@
 
 #include "base/ref.h"
 #include "mem/lock.h"
-#include "sched/g.h"
-#include "sched/runq.h"
+#include "sched/core/g.h"
+#include "sched/core/runq.h"
 
 /* One goroutine that waits in a scope. On its stack. */
 struct gort__scope_waiter {

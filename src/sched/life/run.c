@@ -21,7 +21,7 @@
 
 #include "base/fatal.h"
 #include "poll/poll.h"
-#include "sched/switch_san.h"
+#include "sched/core/san.h"
 #include "sched/verbs.h"
 
 #define MAIN_STACK ((size_t)8 << 20)

@@ -11,7 +11,7 @@
  * Invariants: *out always has a usable value in each field when 0 is returned.
  * Threads: one caller at a time (conf.h), which is what guards `said`.
  */
-#include "sched/conf.h"
+#include "sched/core/conf.h"
 
 #include <errno.h>
 #include <signal.h>

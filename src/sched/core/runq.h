@@ -5,7 +5,7 @@
 #define GORT_SRC_SCHED_RUNQ_H
 
 #include "base/atomic.h"
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 struct gort__g;
 

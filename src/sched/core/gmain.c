@@ -13,7 +13,7 @@
 
 #include "base/fatal.h"
 #include "base/ref.h"
-#include "sched/switch_san.h"
+#include "sched/core/san.h"
 #include "sched/verbs.h"
 
 /* A function to run at the end. Lives in a block of 128 bytes. */

@@ -9,7 +9,7 @@
  * the list only between the commit of its wait and the end of it.
  * Threads: any, inside.
  */
-#include "sched/scope.h"
+#include "sched/wait/scope.h"
 
 #include <errno.h>
 

@@ -16,12 +16,12 @@
  * winner, one gort__ready; (3) after gort__wait no queue, timer or context knows the record.
  * Threads: any.
  */
-#include "sched/wait.h"
+#include "sched/wait/wait.h"
 
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/scope.h"
+#include "sched/wait/scope.h"
 
 void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
 {

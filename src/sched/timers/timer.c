@@ -49,7 +49,7 @@
  * sweeping checks (1).
  * Threads: set, del and fire by anybody inside, in parallel.
  */
-#include "sched/timer.h"
+#include "sched/timers/timer.h"
 
 #include <errno.h>
 

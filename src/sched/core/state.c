@@ -6,7 +6,7 @@
  * once instead of as a goroutine that runs twice.
  */
 #include "base/fatal.h"
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 #define TO(s) (1u << GORT_G_##s)
 

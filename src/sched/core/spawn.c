@@ -18,7 +18,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/scope.h"
+#include "sched/wait/scope.h"
 #include "sched/verbs.h"
 
 _Static_assert(GORT_G_BATCH % GORT_G_PREFETCH == 0, "p->freed goes on from batch to batch");

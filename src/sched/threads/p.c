@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 struct gort__p *gort__p_idle_get_locked(void)
 {

@@ -27,10 +27,10 @@
  * Threads: owner functions by the M that holds the P, in parallel with steal, steal_next, empty and
  * length by anybody.
  */
-#include "sched/runq.h"
+#include "sched/core/runq.h"
 
 #include "base/fatal.h"
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 #define SIZE GORT_RUNQ_SIZE
 _Static_assert((SIZE & (SIZE - 1)) == 0, "slot = counter mod size must survive the wrap");
