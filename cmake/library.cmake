@@ -12,7 +12,7 @@ else()
 endif()
 
 set(rooms base os os/linux arch arch/${GORT_ARCH} mem trace poll
-    sched/core sched/timers sched/wait sched/threads sched/monitor sched/life scavenge sync time io observe)
+    sched/core sched/timers sched/wait sched/threads sched/monitor sched/life scavenge sync time io observe wiring)
 list(TRANSFORM rooms PREPEND ${PROJECT_SOURCE_DIR}/src/)
 set(patterns ${rooms})
 list(TRANSFORM patterns APPEND /*.c)

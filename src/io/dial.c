@@ -186,7 +186,7 @@ static void race_let_go(struct race *r)
             gort_close(late.fd);
     gort_chan_unref(r->ended);
     gort_ctx_unref(r->ctx);
-    gort__light_free(r, sizeof *r);
+    gort__enter_light_free(r, sizeof *r);
 }
 
 static void run_in_race(void *arg, long who)
@@ -241,7 +241,7 @@ static int watch_race(struct race *r, int64_t deadline)
 
 static int dial_several(const struct dial *d, const struct gort__addr *addrs, int n)
 {
-    struct race *r = gort__light_alloc(sizeof *r);
+    struct race *r = gort__enter_light_alloc(sizeof *r);
     if (!r)
         return -ENOMEM;
     memset(r, 0, sizeof *r);

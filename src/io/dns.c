@@ -75,7 +75,7 @@ static void let_go(struct question *q)
 {
     if (gort__sub(&q->refs, 1, ACQ_REL) == 1) { /* pairs with itself: the last one sees all */
         gort_chan_unref(q->done);
-        gort__light_free(q, sizeof *q);
+        gort__enter_light_free(q, sizeof *q);
     }
 }
 
@@ -147,7 +147,7 @@ static int resolve(struct question *q, int64_t deadline)
 
 static struct question *question(const char *host, const char *service, int family, int type, int n)
 {
-    struct question *q = gort__light_alloc(sizeof *q);
+    struct question *q = gort__enter_light_alloc(sizeof *q);
     if (!q)
         return NULL;
     memset(q, 0, sizeof *q);

@@ -200,7 +200,7 @@ void gort__io_ready(struct gort__m *m, struct gort__poll_waiter *list)
 {
     struct gort__glist woken = {0};
     for (struct gort__poll_waiter *w = list; w; w = w->next)
-        gort__glist_add(&woken, w->g);
+        gort__runq_list_add(&woken, w->g);
     if (woken.n)
         gort__ready_list(m, woken);
 }

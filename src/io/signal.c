@@ -68,11 +68,11 @@ static void deliver(int signo)
 /* With the lock held: sends what has come in. */
 static void forward(void)
 {
-    struct gort__m *m = gort__nest();
+    struct gort__m *m = gort__enter_nest();
     for (int signo = 1; signo < SIGNALS; signo++)
         if (gort__os_signal_noted(signo))
             deliver(signo);
-    gort__nest_end(m);
+    gort__enter_nest_end(m);
 }
 
 /* With the lock held: makes the goroutine look around. */
@@ -112,7 +112,7 @@ static void at_close(void)
         for (struct ear *e = signals.ears[signo], *next; e; e = next) {
             next = e->next;
             gort_chan_unref(e->ch);
-            gort__light_free(e, sizeof *e);
+            gort__enter_light_free(e, sizeof *e);
         }
     }
     memset(&signals, 0, sizeof signals);
@@ -160,28 +160,28 @@ static struct ear **find(gort_chan *ch, int signo)
 /* With the lock held. 0 or -errno. */
 static int register_ear(struct ear **at, struct ear *e, gort_chan *ch, int signo)
 {
-    struct gort__m *m = gort__nest();
+    struct gort__m *m = gort__enter_nest();
     int err = signals.ears[signo] ? 0 : gort__os_signal_catch(signo, on_noted);
     if (!err) {
         *e = (struct ear){.ch = gort_chan_ref(ch)};
         *at = e;
         signals.count++;
     }
-    gort__nest_end(m);
+    gort__enter_nest_end(m);
     return err;
 }
 
 /* With the lock held: what came before is sent to it, too. */
 static void unregister_ear(struct ear **at, int signo)
 {
-    struct gort__m *m = gort__nest();
+    struct gort__m *m = gort__enter_nest();
     struct ear *e = *at;
     bool last = signals.ears[signo] == e && !e->next;
     if (last ? gort__os_signal_release(signo) : gort__os_signal_noted(signo))
         deliver(signo);
     *at = e->next;
     signals.count--;
-    gort__nest_end(m);
+    gort__enter_nest_end(m);
 }
 
 /* In a goroutine, as stop is. */
@@ -191,12 +191,12 @@ static int notify(gort_chan *ch, int signo)
     struct ear **at = find(ch, signo), *e = *at;
     int err = e ? 0 : begin();
     if (!e && !err) {
-        e = gort__light_alloc(sizeof *e);
+        e = gort__enter_light_alloc(sizeof *e);
         err = e ? 0 : -ENOMEM;
         if (!err)
             err = register_ear(at, e, ch, signo);
         if (err && e)
-            gort__light_free(e, sizeof *e);
+            gort__enter_light_free(e, sizeof *e);
         if (err && !signals.count)
             ring(); /* the goroutine that was just started ends again */
     }
@@ -217,7 +217,7 @@ static int stop(gort_chan *ch, int signo)
     if (!e)
         return -ENOENT;
     gort_chan_unref(e->ch);
-    gort__light_free(e, sizeof *e);
+    gort__enter_light_free(e, sizeof *e);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/fatal.h"
 #include "io/io.h"
+#include "mem/argmem.h"
 
 struct fd_start {
     struct gort__poll_waiter w;
@@ -86,7 +87,7 @@ static bool queue(struct gort__io *io, struct fd_start *l, uint32_t seq)
         return false;
     }
     l->counted = true;
-    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__g_claim */
     gort__fd_queue(f, io->dir, &l->w, false);
     bool moved = gort__fd_moved(f, io->dir, seq);
     if (moved) { /* the lock is held, so nobody has claimed it */

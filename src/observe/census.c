@@ -16,7 +16,7 @@
 
 #include "base/fatal.h"
 #include "base/fmt.h"
-#include "sched/verbs.h"
+#include "observe/observe.h"
 
 #define ROWS 256 /* functions; the others are counted as one */
 

@@ -9,7 +9,7 @@
  */
 #include "base/fatal.h"
 #include "base/fmt.h"
-#include "sched/verbs.h"
+#include "observe/observe.h"
 
 static GORT_NO_TSAN size_t copy_name(const struct gort__g *g, char *buf)
 {
@@ -111,11 +111,11 @@ void gort_dump(int fd)
         "queue\n",
         (unsigned long)gort__g_count(), gort__load(&s->procs, RELAXED), gort__load(&s->idle_count, RELAXED),
         gort__load(&s->spinning, RELAXED),
-        gort__load(&s->queued, RELAXED) + gort__load(&s->woken_n, RELAXED));
-    unsigned waiting = gort__load(&s->line_n, RELAXED);
-    unsigned left = gort__load(&s->no_m, RELAXED) ? gort__load(&s->idle_count, RELAXED) : 0;
+        gort__load(&s->global.n, RELAXED) + gort__load(&s->events.n, RELAXED));
+    unsigned waiting = gort__load(&s->line.n, RELAXED);
+    unsigned left = gort__load(&s->limit.no_m, RELAXED) ? gort__load(&s->idle_count, RELAXED) : 0;
     gort__fmt_print(fd, "gort: %d threads of at most %d, %u goroutines and %u Ps wait for a thread\n",
-                    gort__load(&s->m_count, RELAXED), s->conf.max_threads, waiting, left);
+                    gort__load(&s->ms.n, RELAXED), s->conf.max_threads, waiting, left);
     /* Pairs with slab.c: chunks and what was carved from them. */
     for (struct gort__chunk *c = gort__load(&s->gs.chunks, ACQUIRE); c; c = c->next) {
         char *end = gort__load(&c->carved, ACQUIRE);

@@ -24,7 +24,7 @@
  */
 #include "base/fatal.h"
 #include "base/fmt.h"
-#include "sched/verbs.h"
+#include "observe/observe.h"
 
 #define BELOW 1024 /* a call, or the first store of a frame, may be that far below the stack pointer */
 #define ABOVE ((uintptr_t)64 << 10)
@@ -210,7 +210,7 @@ static void on_fault(const struct gort__os_fault *f)
         report_goroutine(g, f);
         finish(f);
     }
-    bool own = m->g == &m->g0 && (!m->block_g || m->on_g0) && !m->plain;
+    bool own = m->g == &m->g0 && (!m->block_g || m->block.on_g0) && !m->plain;
     if (own && gort__m_own_stack(m, f->sp) && f->addr < f->sp + ABOVE) {
         begin(f);
         report_thread(

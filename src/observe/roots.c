@@ -8,7 +8,7 @@
  *                                           but for the frame pointer, which is in its record
  *     one whose thread waits in the         its stack from where the signal met it, with the red zone; the signal frame on the
  *     signal handler                        alternate stack, which holds its registers
- *     one whose thread waits in a call      its stack from m->parked_sp upwards (GORT_PUBLISH_SP), also while it wakes and finds
+ *     one whose thread waits in a call      its stack from m->stack.parked_sp upwards (GORT_PUBLISH_SP), also while it wakes and finds
  *                                           that it must not go on yet
  *     the function of gort_block            the thread's own stack, in either of these two ways
  *     the caller, if it is a goroutine      its stack from here upwards
@@ -25,7 +25,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "observe/observe.h"
 
 #define RED_ZONE 128
 
@@ -46,12 +46,12 @@ static void visit_stack(const struct visit *v, const struct gort__stack *s, uint
 static void visit_running(const struct visit *v, const struct gort__m *m, uintptr_t sp)
 {
     const struct gort__g *g = gort__load(&m->g, RELAXED);
-    if (g == &m->g0 && !gort__load(&m->on_g0, RELAXED))
+    if (g == &m->g0 && !gort__load(&m->block.on_g0, RELAXED))
         g = gort__load(&m->block_g, RELAXED); /* it has surfaced in a call, and is still where it was */
     if (g && g->stack)
         visit_stack(v, g->stack, sp);
     else if (gort__m_own_stack(m, sp))
-        v->fn((void *)(sp & ~(uintptr_t)15), m->stack_hi, v->arg);
+        v->fn((void *)(sp & ~(uintptr_t)15), m->stack.hi, v->arg);
 }
 
 /* The goroutine, or the function of gort_block, whose thread is m's. */
@@ -59,12 +59,12 @@ static void visit_thread(const struct visit *v, struct gort__m *m)
 {
     if (gort__load(&m->g, RELAXED) == &m->g0 && !gort__load(&m->block_g, RELAXED))
         return;
-    if (gort__load(&m->in_handler, RELAXED)) {
+    if (gort__load(&m->preempt.in_handler, RELAXED)) {
         v->fn((char *)m - GORT_ALTSTACK, m, v->arg);
-        visit_running(v, m, (uintptr_t)m->met_sp - RED_ZONE);
+        visit_running(v, m, (uintptr_t)m->preempt.met_sp - RED_ZONE);
         return;
     }
-    void *parked_sp = gort__load(&m->parked_sp, ACQUIRE); /* pairs with gort__world_publish_sp */
+    void *parked_sp = gort__load(&m->stack.parked_sp, ACQUIRE); /* pairs with gort__world_publish_sp */
     if (parked_sp)
         visit_running(v, m, (uintptr_t)parked_sp);
 }
@@ -77,7 +77,7 @@ static void visit_g(const struct visit *v, const struct gort__g *g)
     v->fn(g, g + 1, v->arg);
     const struct gort__m *m = gort__load(&g->m, ACQUIRE); /* pairs with schedule.c; may be an old one */
     bool on_thread = m && (gort__load(&m->g, RELAXED) == g ||
-                           (gort__load(&m->block_g, RELAXED) == g && !gort__load(&m->on_g0, RELAXED)));
+                           (gort__load(&m->block_g, RELAXED) == g && !gort__load(&m->block.on_g0, RELAXED)));
     if (!on_thread && g->stack && g->ctx.pc)
         visit_stack(v, g->stack, (uintptr_t)g->ctx.sp);
 }
@@ -92,13 +92,12 @@ static GORT_NOINLINE void visit_all(const struct visit *v, struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    for (struct gort__m *m = s->all_ms; m; m = m->all_next)
-        if (m != self && gort__load(&m->has_thread, RELAXED))
+    for (struct gort__m *m = s->ms.all; m; m = m->all_next)
+        if (m != self && gort__load(&m->life.has_thread, RELAXED))
             visit_thread(v, m);
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__slab_each(&s->gs, visit_gs, (void *)(uintptr_t)v);
-    for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
-        gort__slab_each(&s->blocks[i], v->fn, v->arg);
+    gort__argmem_each(v->fn, v->arg);
     gort__alloc_each(v->fn, v->arg);
     if (!self->plain)
         visit_running(v, self, (uintptr_t)gort__arch_sp());
@@ -108,7 +107,7 @@ int gort_world_roots(void (*fn)(const void *from, const void *to, void *arg), vo
 {
     struct gort__m *m = gort__m_self();
     GORT_NEED("gort_world_roots", "function", fn);
-    if (!m || gort__load(&gort__sched.world_owner, RELAXED) != m)
+    if (!m || gort__load(&gort__sched.world.owner, RELAXED) != m)
         return -EPERM;
     m = gort__enter();
     struct visit v = {fn, arg};

@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "scavenge/scavenge.h"
 
 #define SLACK        256 /* batches, 3 MiB: not worth the trouble below */
 #define BACK_OFF_MAX 64  /* ticks, at most, after passes that were for nothing */
@@ -55,10 +55,10 @@ void gort__scavenge_g_reset(void)
 bool gort__scavenge_g_tick(void)
 {
     struct gort__sched *s = &gort__sched;
-    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
-    uint32_t least = s->free_batches_least;
-    s->free_batches_least = s->free_batches_n;
-    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_take(&s->free.lock, GORT_RANK_GFREE);
+    uint32_t least = s->free.batches_least;
+    s->free.batches_least = s->free.batches_n;
+    gort__lock_release(&s->free.lock, GORT_RANK_GFREE);
     uint32_t change = least > job.before ? least - job.before : job.before - least;
     uint64_t live = gort__g_count();
     if (job.before &&
@@ -71,20 +71,20 @@ bool gort__scavenge_g_tick(void)
     job.before = least;
     if (start) {
         gort__g_collect(); /* what idle Ps keep would hold many chunks */
-        gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
-        job.all = s->free_batches;
-        if (s->loose) { /* a batch like any other, if not of 64 */
-            *gort__g_batch_link(s->loose) = job.all;
-            job.all = s->loose;
-            s->loose = NULL;
+        gort__lock_take(&s->free.lock, GORT_RANK_GFREE);
+        job.all = s->free.batches;
+        if (s->free.loose) { /* a batch like any other, if not of 64 */
+            *gort__g_batch_link(s->free.loose) = job.all;
+            job.all = s->free.loose;
+            s->free.loose = NULL;
         }
         job.batch = job.all;
-        job.seen = s->free_batches_n;
+        job.seen = s->free.batches_n;
         job.gone = 0;
         job.live = live;
-        s->free_batches = NULL;
-        s->free_batches_n = s->free_batches_least = 0;
-        gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
+        s->free.batches = NULL;
+        s->free.batches_n = s->free.batches_least = 0;
+        gort__lock_release(&s->free.lock, GORT_RANK_GFREE);
         job.step = job.all ? MARKING : OFF;
     }
     return job.step != OFF;
@@ -133,15 +133,15 @@ static void choose(void)
 static void give_part(bool full)
 {
     struct gort__sched *s = &gort__sched;
-    gort__lock_take(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_take(&s->free.lock, GORT_RANK_GFREE);
     if (full)
         gort__g_batch_put_locked(job.part);
     for (struct gort__g *g = full ? NULL : job.part, *next; g; g = next) {
         next = g->link;
-        g->link = s->loose;
-        s->loose = g;
+        g->link = s->free.loose;
+        s->free.loose = g;
     }
-    gort__lock_release(&s->free_lock, GORT_RANK_GFREE);
+    gort__lock_release(&s->free.lock, GORT_RANK_GFREE);
     job.part = NULL;
     job.part_n = 0;
 }

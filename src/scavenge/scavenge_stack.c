@@ -26,13 +26,13 @@
  * on a stack that is not ours (makecontext, a library's coroutines). Then ctx.sp says nothing about its own
  * stack: nobody knows how much of that is in use, and it is left as it is.
  * The stop lasts as long as looking at some 100 records; discarding, which is slow, comes after it.
- * Threads: gort__scavenge_stack by the supervisor alone; stir by anybody; sysmon does while a P is at work,
+ * Threads: `_locked` with sched.lock held; gort__scavenge_stack by the supervisor alone; stir by anybody; sysmon does while a P is at work,
  * and the last one that goes idle.
  */
 #include <string.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "scavenge/scavenge.h"
 
 #define TICK     INT64_C(200000000) /* ns */
 #define WAIT_MAX INT64_C(1000000000)

@@ -171,8 +171,8 @@ static inline struct gort__waiter *take_waiter(gort_chan *ch, struct gort__waitq
  * wants the value. */
 static GORT_ALWAYS_INLINE bool simple(const struct gort__waitq *q)
 {
-    return !q->first || (GORT_LIKELY(q->run == gort__load(&gort__sched.run, RELAXED)) &&
-                         GORT_LIKELY(!q->first->needs_claim) && GORT_LIKELY(q->first->value != NULL));
+    return !q->first || (GORT_LIKELY(q->run == gort__sched_run()) && GORT_LIKELY(!q->first->needs_claim) &&
+                         GORT_LIKELY(q->first->value != NULL));
 }
 
 static GORT_ALWAYS_INLINE struct gort__waiter *next_waiter(gort_chan *ch, struct gort__waitq *q, bool word)
@@ -411,7 +411,7 @@ static GORT_NOINLINE int recv_slowly(gort_chan *ch, void *value, int64_t deadlin
  */
 static GORT_COLD int leave_slowly(struct gort__m *m, int result)
 {
-    gort__entry_leave_slow(m);
+    gort__hooks.life.leave_slow(m);
     return result;
 }
 
@@ -522,7 +522,7 @@ static void empty(gort_chan *ch, struct gort__waitq *q, int result, struct gort_
         if (result == 0 && w->value)
             memset(w->value, 0, ch->elem);
         w->result = result;
-        gort__glist_add(woken, w->g);
+        gort__runq_list_add(woken, w->g);
     }
 }
 

@@ -58,7 +58,7 @@ static inline bool gort__chan_maybe_ready(const gort_chan *ch, bool sends)
  * caller unlocks and frees. */
 static inline void gort__chan_pin(gort_chan *ch)
 {
-    uint64_t run = gort__load(&gort__sched.run, RELAXED);
+    uint64_t run = gort__sched_run();
     if (GORT_UNLIKELY(ch->parked_run != run)) {
         ch->parked_run = run;
         ch->parked = 0;
@@ -69,7 +69,7 @@ static inline void gort__chan_pin(gort_chan *ch)
 /* With the lock held: such waits are under way. Those of an ended run are gone. */
 static inline bool gort__chan_pinned(const gort_chan *ch)
 {
-    return ch->parked && ch->parked_run == gort__load(&gort__sched.run, RELAXED);
+    return ch->parked && ch->parked_run == gort__sched_run();
 }
 
 static inline bool gort__chan_let_go(gort_chan *ch)

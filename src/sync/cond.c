@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cond.c - condition variables, and the waiting that all objects with a lock word share.
+ * cond.c - condition variables.
  *
  * Why: the waiter is in the queue before the mutex is unlocked, so no signal between the two is
  * lost; signals take waiters out in the order of their arrival, and there are no wake-ups without one.
@@ -12,33 +12,6 @@
 #include "sync/object.h"
 
 #define INHERIT_AFTER GORT_SEC
-
-int gort__object_wait(struct gort__m **m, uint32_t *word, struct gort__waitq *q, struct gort__waiter *w,
-                      int64_t deadline, enum gort__reason reason, bool no_cancel, const char *call)
-{
-    int err = gort__wait_refused(*m, deadline, no_cancel, call);
-    if (err) {
-        gort__object_unlock(word);
-        return err;
-    }
-    struct gort__wait how = {word, gort__wait_lock_sync, gort__wait_unlock_sync, deadline, reason, no_cancel};
-    w->g = (*m)->g;
-    w->needs_claim = gort__wait_needs_claim(w->g, deadline, no_cancel);
-    gort__waitq_push(q, w);
-    return gort__wait(m, &how, q, w);
-}
-
-struct gort__waiter *gort__waitq_take_first(struct gort__waitq *q)
-{
-    struct gort__waiter *w = q->first;
-    gort__waitq_remove(q, w);
-    if (!w->needs_claim)
-        return w;
-    if (!gort__claim(w->g))
-        return NULL;
-    w->g->wait_slot = w;
-    return w;
-}
 
 /* What a wait must unlock once its goroutine is off its stack. */
 struct both {
@@ -140,7 +113,7 @@ void gort_cond_broadcast(gort_cond *cond)
                       gort__object_unlock(&cond->gort_priv_lock));
     while ((w = gort__waitq_take(gort__object_queue(&cond->gort_priv_waiters))) != NULL) {
         w->result = 0;
-        gort__glist_add(&woken, w->g);
+        gort__runq_list_add(&woken, w->g);
     }
     gort__object_unlock(&cond->gort_priv_lock);
     if (woken.n)

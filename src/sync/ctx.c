@@ -15,7 +15,7 @@
  * children under it.
  * Threads: any.
  */
-#include "sched/wait/scope.h"
+#include "sched/core/scope.h"
 
 #include <errno.h>
 
@@ -203,10 +203,10 @@ gort_chan *gort_ctx_done(gort_ctx *ctx)
         ctx->done = gort_chan_new(0, 0);
     if (ctx->done && (err || ctx->scope.err)) {
         gort__chan_close(ctx->done, &none);
-    } else if (ctx->done && m && ctx->scope.deadline != GORT_FOREVER && ctx->timed != gort__sched.run) {
+    } else if (ctx->done && m && ctx->scope.deadline != GORT_FOREVER && ctx->timed != gort__sched_run()) {
         armed = gort__timer_set(&ctx->timer, ctx->scope.deadline, expire, ctx) == 0;
         if (armed)
-            ctx->timed = gort__sched.run;
+            ctx->timed = gort__sched_run();
         else if (fresh) { /* else somebody has it already, from an earlier run */
             gort_chan_unref(ctx->done);
             ctx->done = NULL;

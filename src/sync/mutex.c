@@ -97,14 +97,14 @@ static uint64_t run_stamp(uint64_t run)
 /* The state without what an ended run left in it: its waiters are gone, and so are their records. */
 static uint64_t current(uint64_t state)
 {
-    uint64_t stamp = run_stamp(gort__load(&gort__sched.run, RELAXED));
+    uint64_t stamp = run_stamp(gort__sched_run());
     return state >> RUN_SHIFT == stamp >> RUN_SHIFT ? state : state & (OWNED | QUEUE);
 }
 
 /* The waiters as a queue, while the caller holds QUEUE. */
 static struct gort__waitq open_queue(uint64_t state)
 {
-    struct gort__waitq q = {NULL, NULL, gort__load(&gort__sched.run, RELAXED)};
+    struct gort__waitq q = {NULL, NULL, gort__sched_run()};
     struct gort__waiter *first = (struct gort__waiter *)(uintptr_t)((state & POINTER) >> POINTER_SHIFT);
     if (first) {
         q.first = first;
@@ -178,7 +178,7 @@ static void release(void *arg)
 /* Spins while the owner is likely to be running on another P. True: it has the lock. */
 static bool spin(gort_mutex *mu)
 {
-    if (gort__p_alone())
+    if (gort__sched_alone())
         return false;
     for (int i = 0; i < SPIN_ROUNDS; i++) {
         if (!gort__load(GORT_PRIV_BYTE(mu), RELAXED) && lock_fast(mu))
@@ -306,7 +306,7 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu, const c
     struct gort__m *joined = NULL;
     uint64_t s = lock_queue(mu);
     struct gort__waitq q = open_queue(s);
-    for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
+    for (int tries = GORT_ENTER_TRIES; gort__enter_run_began(m) && tries > 0; tries--) {
         gort__store(&mu->gort_priv_state, close_queue(q, s & WOKEN) | SLOW,
                     RELEASE); /* pairs with lock_queue */
         m = joined = gort__enter();

@@ -26,7 +26,7 @@ static void finish(void *arg)
     gort__store(&once->gort_priv_state, DONE, RELEASE); /* pairs with gort_once_do */
     while ((w = gort__waitq_take(gort__object_queue(&once->gort_priv_waiters))) != NULL) {
         w->result = 0;
-        gort__glist_add(&woken, w->g);
+        gort__runq_list_add(&woken, w->g);
     }
     gort__object_unlock(&once->gort_priv_lock);
     if (woken.n)

@@ -31,7 +31,7 @@ static void let_in(gort_rwmutex *rw, struct gort__glist *woken)
             continue; /* it gave up just now; look at the next */
         rw->gort_priv_holders = writer ? -1 : rw->gort_priv_holders + 1;
         w->result = 0;
-        gort__glist_add(woken, w->g);
+        gort__runq_list_add(woken, w->g);
     }
 }
 

@@ -91,7 +91,7 @@ static int try_one(struct sel *s, size_t n, const struct gort__m *m, struct gort
     uint16_t k = s->order[maybe_ready > 1 ? gort__rand_below(r, maybe_ready) : 0];
     gort_chan *ch = s->cases[k].ch;
     gort__lock_take(&ch->lock, GORT_RANK_CHAN);
-    bool done = !gort__run_began(m) && try_case(&s->cases[k], wake);
+    bool done = !gort__enter_run_began(m) && try_case(&s->cases[k], wake);
     gort__lock_release(&ch->lock, GORT_RANK_CHAN);
     return done ? k : -1;
 }
@@ -196,7 +196,7 @@ static void leave(gort_case *c, struct gort__waiter *w)
 
 static GORT_ALWAYS_INLINE bool commit_unlock_all(struct gort__g *g, void *s)
 {
-    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__g_claim */
     unlock_all(s);
     return true;
 }
@@ -248,7 +248,7 @@ static GORT_ALWAYS_INLINE int run(struct sel *s, size_t n, int64_t deadline, boo
         else
             sort_many(s, n, r);
         lock_all(s);
-        for (int tries = GORT_ENTER_TRIES; gort__run_began(m) && tries > 0; tries--) {
+        for (int tries = GORT_ENTER_TRIES; gort__enter_run_began(m) && tries > 0; tries--) {
             unlock_all(s);
             m = gort__enter();
             lock_all(s);

@@ -86,8 +86,8 @@ static int await_others(gort_barrier *barrier, int64_t deadline, bool no_cancel)
         gort__fatal("gort_barrier_wait: the barrier was not initialized by gort_barrier_init");
     int result = 1;
     gort__object_lock(&barrier->gort_priv_lock);
-    if (q->run != gort__load(&gort__sched.run, RELAXED)) { /* whoever had arrived in an ended run is gone */
-        *q = (struct gort__waitq){.run = gort__load(&gort__sched.run, RELAXED)};
+    if (q->run != gort__sched_run()) { /* whoever had arrived in an ended run is gone */
+        *q = (struct gort__waitq){.run = gort__sched_run()};
         barrier->gort_priv_arrived = 0;
     }
     if (barrier->gort_priv_arrived + 1 < barrier->gort_priv_n) {
@@ -108,7 +108,7 @@ static int await_others(gort_barrier *barrier, int64_t deadline, bool no_cancel)
         struct gort__waiter *w;
         while ((w = gort__waitq_take(q)) != NULL) {
             w->result = 0;
-            gort__glist_add(&woken, w->g);
+            gort__runq_list_add(&woken, w->g);
         }
         barrier->gort_priv_arrived = 0; /* one that could not be claimed sees that the round is over */
         barrier->gort_priv_round++;

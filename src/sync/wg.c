@@ -120,7 +120,7 @@ static GORT_NOINLINE void wake_all(struct gort__m *m, gort_wg *wg)
     struct gort__waiter *w;
     while ((w = gort__waitq_take(gort__object_queue(&wg->gort_priv_waiters))) != NULL) {
         w->result = 0;
-        gort__glist_add(&woken, w->g);
+        gort__runq_list_add(&woken, w->g);
     }
     /* Pairs with take_lock; the group may be gone now. */
     gort__and(&wg->gort_priv_state, ~(LOCK | WAITED), RELEASE);
@@ -160,9 +160,9 @@ static GORT_NOINLINE void add_inside(gort_wg *wg, int n)
 {
     struct gort__m *m = gort__enter();
     int then = add(wg, n, true);
-    /* If a run began meanwhile (gort__run_began) LOCK must be dropped once more. Then nothing was done: who
+    /* If a run began meanwhile (gort__enter_run_began) LOCK must be dropped once more. Then nothing was done: who
      * comes and finds a count of zero would go, and take the group along. Pairs with take_lock. */
-    for (int tries = GORT_ENTER_TRIES; then == MUST_WAKE && gort__run_began(m) && tries > 0; tries--) {
+    for (int tries = GORT_ENTER_TRIES; then == MUST_WAKE && gort__enter_run_began(m) && tries > 0; tries--) {
         gort__sub(&wg->gort_priv_state, LOCK + (uint64_t)n, RELEASE);
         m = gort__enter();
         then = add(wg, n, true);

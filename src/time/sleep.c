@@ -7,7 +7,7 @@
 
 #include <gort/time.h>
 
-#include "sched/wait/scope.h"
+#include "sched/core/scope.h"
 #include "sched/wait/wait.h"
 
 /* Until a time that has not come. */

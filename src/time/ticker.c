@@ -5,7 +5,7 @@
  * Why: a channel of one element and a send that does not wait: a receiver that is late finds the
  * newest tick that fitted, never a burst. The next tick is counted from the last one's due time, not
  * from when it came, so nothing accumulates.
- * Threads: any; tick by whoever runs the heap of timers.
+ * Threads: any; tick by whoever runs the heap of timers; `_locked` functions with the ticker\'s lock held.
  */
 #include <gort/ticker.h>
 
@@ -49,12 +49,12 @@ gort_ticker *gort_ticker_new(int64_t period)
 {
     if (period <= 0)
         gort__fatal("gort_ticker_new: the period must be greater than 0");
-    gort_ticker *t = gort__light_alloc(sizeof *t);
+    gort_ticker *t = gort__enter_light_alloc(sizeof *t);
     gort_chan *ch = gort_chan_new(sizeof(int64_t), 1);
     if (!t || !ch) {
         gort_chan_unref(ch);
         if (t)
-            gort__light_free(t, sizeof *t);
+            gort__enter_light_free(t, sizeof *t);
         return NULL;
     }
     struct gort__m *m = gort__enter();

@@ -20,7 +20,8 @@
  * Most timers are time-outs that are set to a later time again and again and never come. Such a reset writes
  * the new time into the record, where the heap reads it when the entry comes up (sched/timers/timer.c); all that it
  * touches is the record's first line.
- * Threads: any; fire by whoever sees to due timers.
+ * Threads: any; fire by whoever sees to due timers; `_locked` functions with the
+ * lock of the timer held.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -81,8 +82,8 @@ static GORT_ALWAYS_INLINE void lock(gort_timer *t)
     gort__lock_take(&t->lock, GORT_RANK_SYNC);
     if (GORT_UNLIKELY(t->refs == 0))
         gort__fatal("use of a freed timer");
-    if (GORT_UNLIKELY(t->run != gort__load(&gort__sched.run, RELAXED))) { /* it has ended */
-        t->run = gort__load(&gort__sched.run, RELAXED);
+    if (GORT_UNLIKELY(t->run != gort__sched_run())) { /* it has ended */
+        t->run = gort__sched_run();
         t->state = IDLE;
         t->calls = 0;
         gort__store(&t->refs, 1, RELAXED);
@@ -154,7 +155,7 @@ static void end_call(void *arg)
     if (m->g->arg[ARG_BEGUN] && --t->calls == 0)
         while ((w = gort__waitq_take(&t->waiters)) != NULL) {
             w->result = 0;
-            gort__glist_add(&woken, w->g);
+            gort__runq_list_add(&woken, w->g);
         }
     unlock_and_drop(t);
     if (woken.n)
@@ -231,7 +232,7 @@ static void init(gort_timer *t, void (*fn)(void *), void *arg)
     t->refs = 1;
     t->state = IDLE;
     t->gen = t->calls = 0;
-    t->run = gort__load(&gort__sched.run, RELAXED);
+    t->run = gort__sched_run();
     t->fn = fn;
     t->arg = arg;
     t->heap = (struct gort__timer){0};

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "sched/core/sched.h"
+#include "sched/life/life.h"
 #include "test.h"
 
 #define NOT_FIRED 10

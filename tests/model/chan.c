@@ -419,11 +419,11 @@ TEST(mutation_commit)
 }
 TEST(mutation_claim_torn)
 {
-    model_catch(&late, "torn claim", "gort__claim", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&late, "torn claim", "gort__g_claim", MODEL_OP_CAS, MODEL_TORN);
 }
 TEST(mutation_claim_select)
 {
-    model_catch(&selecting, "a claim that does not look", "gort__claim", MODEL_OP_CAS, MODEL_SKIPPED);
+    model_catch(&selecting, "a claim that does not look", "gort__g_claim", MODEL_OP_CAS, MODEL_SKIPPED);
 }
 TEST(mutation_arm)
 {

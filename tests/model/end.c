@@ -4,7 +4,7 @@
  * send_away_plain; see ps.h) while a goroutine computes, calls, blocks, or is about to start, and a plain
  * thread calls.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
- * Covers: src/sched/life/run.c
+ * Covers: src/sched/life/run.c src/sched/life/zombie.c
  *
  * M 0 runs goroutine 0 with P 0, M 1 the main goroutine with P 1, from the start of their threads
  * (gort__m_main) on; the supervisor waits until main is done and ends the run as gort_run_with does. From
@@ -22,6 +22,7 @@
 #pragma weak gort__alloc_free
 #pragma weak gort__arch_fp
 #pragma weak gort__arch_fp_read
+#pragma weak gort__argmem_destroy
 #pragma weak gort__argmem_init
 #pragma weak gort__census_print
 #pragma weak gort__conf_load
@@ -55,6 +56,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow" /* of statics of other files */
 #include "sched/life/run.c"
+#include "sched/life/zombie.c"
 #pragma GCC diagnostic pop
 #undef start
 
@@ -150,7 +152,7 @@ static void supervisor(void)
     do {
         model_await(&book.supervisor, 1);
         book.supervisor = 0;
-    } while (!s->main_done);
+    } while (!s->main.done);
     gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* as gort_run_with does */
     end_threads();
     send_away_plain();
@@ -205,9 +207,9 @@ static void start(void (*goroutine)(void), bool sleeps, bool with_plain)
     book.computes = !sleeps;
     for (int i = 0; i < 2; i++) {
         struct gort__m *m = new_m(i);
-        m->started = false;
+        m->life.started = false;
         m->thread = (uintptr_t)i;
-        m->next_p = &ps[i];
+        m->handoff.next_p = &ps[i];
         ps[i].m = m;
         gs[i].m = m;
         gs[i].stack = &stacks[i];
@@ -230,7 +232,7 @@ static void start(void (*goroutine)(void), bool sleeps, bool with_plain)
     model_memory(&left_running, sizeof left_running);
     model_memory(&main_call, sizeof main_call);
     model_quiet(&gort__zombie_count, sizeof gort__zombie_count);
-    model_quiet(&s->main_leaving, sizeof s->main_leaving);
+    model_quiet(&s->main.leaving, sizeof s->main.leaving);
 }
 static void one_computes(void)
 {
@@ -256,8 +258,8 @@ static void plain_calls(void)
 static void run_is_gone(void)
 {
     MODEL_ASSERT(book.done == 1u << 2 && book.ended[1]);
-    MODEL_ASSERT(book.ended[0] || ms[0].reaper == GORT_REAPER_THREAD);
-    MODEL_ASSERT(book.ended[0] || ms[0].frozen || !ms[0].inside);
+    MODEL_ASSERT(book.ended[0] || ms[0].end.reaper == GORT_REAPER_THREAD);
+    MODEL_ASSERT(book.ended[0] || ms[0].end.frozen || !ms[0].inside);
     MODEL_ASSERT(!gort__sched.lock.word);
 }
 

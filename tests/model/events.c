@@ -27,7 +27,7 @@ static struct gort__glist woken_list(int n)
     for (int i = 0; i < n; i++) {
         book.published |= 1u << i;
         gs[i].state = GORT_G_WAITING;
-        gort__glist_add(&list, &gs[i]);
+        gort__runq_list_add(&list, &gs[i]);
     }
     return list;
 }
@@ -100,7 +100,7 @@ static void two_with_events(void)
 static void two_without_threads(void)
 {
     two_with_events();
-    gort__sched.tight = gort__sched.said_limit = true;
+    gort__sched.limit.tight = gort__sched.said.limit = true;
 }
 /* Woken ones have had P 0 for long: they wait for one in the global queue, which the other M may take. */
 static void two_by_turns(void)
@@ -185,7 +185,7 @@ TEST(mutation_events_look)
     model_catch_at(
         &plain, "no second look at the woken ones",
         (struct model_mutation){
-            .func = "has_work", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&s->woken_n"});
+            .func = "has_work", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&s->events.n"});
 }
 TEST(mutation_events_stolen)
 {

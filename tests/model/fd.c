@@ -21,6 +21,7 @@
 #pragma weak gort_block_enter
 #pragma weak gort_block_leave
 
+#include "model/hooks.h"
 #include "poll/fd.c"
 
 #include "io/wait.c"
@@ -49,7 +50,7 @@ static struct {
 
 static bool claim(struct gort__poll_waiter *w)
 {
-    return gort__claim(w->g);
+    return gort__g_claim(w->g);
 }
 int gort__os_poll_add(int poller, int fd, uint64_t tag)
 {
@@ -71,7 +72,7 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
 {
     struct gort__g *g = (*m)->g;
     uint32_t *word = &book.woken[g - gs];
-    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__g_claim */
     how->unlock(how->object);
     model_await(word, 1);
     gort__xchg(word, 0, SEQ_CST);

@@ -78,8 +78,10 @@ static void switch_stack(void);
 #pragma weak gort__handoff_wait_bound
 #pragma weak gort__idle_wake_p
 
+#include "model/hooks.h"
 #include "sched/core/runq.c"
 #include "sched/core/park.c"
+#include "sched/core/ready.c"
 #include "sched/core/schedule.c"
 #define commit_unlock commit_unlock_any
 #include "sched/wait/wait.c"
@@ -147,7 +149,7 @@ static void switch_stack(void)
 static void resume(struct gort__g *g)
 {
     int i = (int)(g - gs);
-    if (!asleep.off[i] && !gort__p_alone()) /* else it is queued, and waits until its M has time for it */
+    if (!asleep.off[i] && !gort__sched_alone()) /* else it is queued, and waits until its M has time for it */
         model_fail("goroutine %d is resumed while it is on its stack", i);
     MODEL_ASSERT(gort__xchg(&asleep.resumed[i], 1, SEQ_CST) == 0);
 }
@@ -178,12 +180,12 @@ void gort__queue_put_woken(struct gort__glist list)
         g = next;
     }
 }
-void gort__m_sleep(struct gort__m *m)
+void gort__note_sleep(struct gort__m *m)
 {
     model_await(&asleep.slept[m - ms], 1);
     asleep.slept[m - ms] = 0;
 }
-void gort__m_wake(struct gort__m *m)
+void gort__note_wake(struct gort__m *m)
 {
     MODEL_ASSERT(gort__xchg(&asleep.slept[m - ms], 1, SEQ_CST) == 0);
 }
@@ -219,9 +221,9 @@ static void alarm_fires(void)
     gort__lock_take(&asleep.alarm_lock, GORT_RANK_TIMER);
     struct gort__g *g = asleep.alarm;
     asleep.alarm = NULL;
-    if (g && gort__claim(g)) { /* as gort__timer_fire does */
+    if (g && gort__g_claim(g)) { /* as gort__timer_fire does */
         g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
-        gort__glist_add(&woken, g);
+        gort__runq_list_add(&woken, g);
     }
     gort__lock_release(&asleep.alarm_lock, GORT_RANK_TIMER);
     if (woken.n)

@@ -4,6 +4,8 @@
  * exit, announced and unannounced blocking calls, the signal handler, sysmon, grants.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/threads/handoff.c src/sched/life/entry.c src/sched/verbs.h src/sched/threads/block.c src/sched/monitor/preempt.c
+ * Covers: src/sched/core/preempted.c src/sched/core/stall.c src/sched/core/m.h src/sched/core/p.h
+ * Covers: src/sched/core/enter.h
  * Covers: src/sched/monitor/sysmon.c
  *
  * M 0 runs goroutine 0 with the P; M 1 sleeps, M 2 is made on demand; goroutine 1 is queued, and runs on
@@ -94,7 +96,7 @@ static void makes_room(void)
 static void makes_room_twice(void)
 {
     sysmon_makes_room();
-    book.now += ASK_AGAIN;
+    book.now += GORT_ASK_AGAIN;
     sysmon_makes_room();
 }
 static void makes_room_for_two(void)
@@ -193,7 +195,7 @@ static void woken_without_thread(void)
     begin_setup(1, false);
     runs(0, 0, true);
     is_woken(1);
-    gort__sched.tight = gort__sched.said_hogs = true;
+    gort__sched.limit.tight = gort__sched.said.hogs = true;
     book.last = 1u << 1;
     end_setup(2, false);
 }
@@ -397,17 +399,18 @@ TEST(mutation_leave)
 TEST(mutation_sleep)
 {
     mutant(unannounced, "a torn cas in falling asleep", MODEL_TSO, 3,
-           (struct model_mutation){.func = "gort__m_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_TORN});
+           (struct model_mutation){.func = "gort__note_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_TORN});
 }
 TEST(mutation_sleep_blindly)
 {
-    mutant(unannounced, "falling asleep without a look", MODEL_TSO, 3,
-           (struct model_mutation){.func = "gort__m_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
+    mutant(
+        unannounced, "falling asleep without a look", MODEL_TSO, 3,
+        (struct model_mutation){.func = "gort__note_sleep_until", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
 }
 TEST(mutation_wake)
 {
     mutant(unannounced, "a torn wake", MODEL_TSO, 3,
-           (struct model_mutation){.func = "gort__m_wake", .op = MODEL_OP_XCHG, .kind = MODEL_TORN});
+           (struct model_mutation){.func = "gort__note_wake", .op = MODEL_OP_XCHG, .kind = MODEL_TORN});
 }
 TEST(mutation_handler_inside)
 {
@@ -423,7 +426,7 @@ TEST(mutation_ask_for_woken)
 TEST(mutation_woken_wake)
 {
     mutant(for_woken, "a torn wake of the one that gets the P", MODEL_TSO, 3,
-           (struct model_mutation){.func = "gort__m_wake", .op = MODEL_OP_XCHG, .kind = MODEL_TORN});
+           (struct model_mutation){.func = "gort__note_wake", .op = MODEL_OP_XCHG, .kind = MODEL_TORN});
 }
 TEST(mutation_woken_grant)
 {
@@ -448,6 +451,7 @@ TEST(mutation_grant_after_jump)
 {
     struct model m = left_by_jump;
     m.timeouts = 1;
-    mutant(m, "a wake that a jump left behind is forgotten", MODEL_TSO, 2,
-           (struct model_mutation){.func = "gort__m_sleep_again", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
+    mutant(
+        m, "a wake that a jump left behind is forgotten", MODEL_TSO, 2,
+        (struct model_mutation){.func = "gort__note_sleep_again", .op = MODEL_OP_CAS, .kind = MODEL_SKIPPED});
 }

@@ -4,6 +4,7 @@
  * ms.h), with two or three Ms: no wake-up is lost, and no goroutine runs twice.
  * Build: standalone -DGORT_MODEL -DGORT_RUNQ_SIZE=4
  * Covers: src/sched/core/sched.h src/sched/threads/find.c src/sched/threads/idle.c src/sched/threads/m.c src/sched/threads/p.c
+ * Covers: src/sched/core/note.c src/sched/core/wake.h src/sched/core/ready.c
  * Covers: src/sched/core/queue.c src/sched/core/runq.c src/sched/core/park.c
  */
 #include "model/ms.h"
@@ -152,7 +153,7 @@ TEST(mutation_publish_weak)
 {
     struct model m = one;
     m.memory = MODEL_WEAK;
-    model_catch(&m, "no fence before the look at idle Ps", "gort__idle_wake", MODEL_OP_FENCE, MODEL_SKIPPED);
+    model_catch(&m, "no fence before the look at idle Ps", "gort__wake_idle", MODEL_OP_FENCE, MODEL_SKIPPED);
 }
 TEST(mutation_stop_spinning_weak)
 {
@@ -180,7 +181,7 @@ TEST(mutation_publish_list)
 }
 TEST(mutation_sleep_torn)
 {
-    model_catch(&one, "torn cas in falling asleep", "gort__m_sleep_until", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&one, "torn cas in falling asleep", "gort__note_sleep_until", MODEL_OP_CAS, MODEL_TORN);
 }
 TEST(mutation_spinning_torn)
 {

@@ -57,21 +57,25 @@
 #pragma weak gort__schedule_switch_away
 #pragma weak gort__world_event
 
-#include "sched/verbs.h"
+#include "model/hooks.h"
 #define gort__arch_ticks()   ticks()     /* of the book */
 #define gort__p_new_slice(p) ((void)(p)) /* sysmon counts them */
 static uint64_t ticks(void);
 
 #include "sched/core/runq.c"
 #include "sched/core/queue.c"
+#include "sched/core/local.c"
 #include "sched/core/turn.c"
 #include "sched/core/tight.c"
 #include "sched/threads/p.c"
 #include "sched/threads/idle.c"
 #include "sched/threads/find.c"
 #include "sched/threads/m.c"
+#include "sched/core/note.c"
 #include "sched/threads/handoff.c"
+#include "sched/core/preempted.c"
 #include "sched/core/park.c"
+#include "sched/core/ready.c"
 #include "sched/threads/netpoll.c"
 #include "sched/threads/poller.c"
 
@@ -246,10 +250,10 @@ void gort__overflow_check(struct gort__g *g)
 }
 void gort__supervisor_wake_locked(void)
 {
-    struct gort__m *m = gort__sched.wanted_ms;
+    struct gort__m *m = gort__sched.ms.wanted;
     if (!m) /* it is to try again soon: here it never does */
         return;
-    gort__sched.wanted_ms = m->link;
+    gort__sched.ms.wanted = m->link;
     for (int i = 0; i < MADE; i++)
         book.begun[i] |= m == &ms[MS + i];
 }
@@ -346,7 +350,7 @@ static void start_with(int procs, bool inside, int spare, int about)
     s->procs = s->p_made = procs;
     s->conf.max_threads = MS + MADE;
     s->conf.idle_ms = 1;
-    s->m_count = procs;
+    s->ms.n = procs;
     for (int i = 0; i < procs; i++) {
         s->ps[i] = &ps[i];
         ps[i].id = i;
@@ -369,12 +373,12 @@ static void start_with(int procs, bool inside, int spare, int about)
         model_quiet(&book.pending, sizeof book.pending);
     model_quiet(&s->sysmon_state, sizeof s->sysmon_state);
     model_quiet(&s->fuzz, sizeof s->fuzz);
-    model_quiet(&s->preempted_n,
-                offsetof(struct gort__sched, preempted_cpu) - offsetof(struct gort__sched, preempted_n));
+    model_quiet(&s->preempted.n,
+                offsetof(struct gort__sched, idle_ps) - offsetof(struct gort__sched, preempted.n));
     if (!(about & RINGS))
-        model_quiet(&s->queued, sizeof s->queued);
+        model_quiet(&s->global.n, sizeof s->global.n);
     if (!(about & WOKEN))
-        model_quiet(&s->woken_n, sizeof s->woken_n);
+        model_quiet(&s->events.n, sizeof s->events.n);
     for (int i = 0; i < PS; i++) {
         model_quiet(&ps[i].id, offsetof(struct gort__p, m) - offsetof(struct gort__p, id));
         if (!(about & RINGS))
@@ -418,15 +422,15 @@ static void all_done(void)
                    unseen);
     MODEL_ASSERT(s->spinning == 0);
     MODEL_ASSERT(s->idle_count == idle && idle + book.computing == (uint32_t)s->procs);
-    MODEL_ASSERT(s->queued == s->queue.n && s->woken_n == s->woken.n);
+    MODEL_ASSERT(s->global.n == s->global.list.n && s->events.n == s->events.list.n);
     for (int i = 0; i < s->procs; i++) /* else its M does not look there */
         MODEL_ASSERT(ps[i].events.head == ps[i].events.tail || (ps[i].mode & GORT_MODE_EVENTS));
     int64_t next = INT64_MAX;
     for (int i = 0; book.timers && i < s->p_made; i++)
         next = ps[i].timers.first < next ? ps[i].timers.first : next;
-    if (next != INT64_MAX && book.computing < (uint32_t)s->procs && (!s->poll_until || s->poll_until > next))
-        model_fail("a timer is due at %d, the poll owner sleeps until %d", (int)next, (int)s->poll_until);
-    if (book.pending && book.computing < (uint32_t)s->procs && !s->poll_until)
+    if (next != INT64_MAX && book.computing < (uint32_t)s->procs && (!s->poll.until || s->poll.until > next))
+        model_fail("a timer is due at %d, the poll owner sleeps until %d", (int)next, (int)s->poll.until);
+    if (book.pending && book.computing < (uint32_t)s->procs && !s->poll.until)
         model_fail("one waits for an fd, and nobody owns the poller");
 }
 

@@ -257,12 +257,12 @@ TEST(mutation_timer_publish_weak)
 }
 TEST(mutation_doze_torn)
 {
-    model_catch(&duty_wake, "torn cas before the poller", "gort__m_doze", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&duty_wake, "torn cas before the poller", "gort__note_doze", MODEL_OP_CAS, MODEL_TORN);
 }
 TEST(mutation_undoze_torn)
 {
     struct model m = duty_wake;
     m.timeouts = 1;
     m.preemptions = 3;
-    model_catch(&m, "torn cas after the poller", "gort__m_undoze", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&m, "torn cas after the poller", "gort__note_undoze", MODEL_OP_CAS, MODEL_TORN);
 }

@@ -80,18 +80,23 @@ static long model_syscall(long number, ...)
 #pragma weak gort__sysmon_sleep_notify
 #pragma weak gort__timer_heap_init
 
+#include "model/hooks.h"
 #include "os/linux/barrier.c"
 #include "sched/core/runq.c"
 #include "sched/core/queue.c"
+#include "sched/core/local.c"
 #include "sched/core/turn.c"
 #include "sched/core/tight.c"
 #include "sched/threads/p.c"
 #include "sched/threads/idle.c"
 #include "sched/threads/find.c"
 #include "sched/threads/m.c"
+#include "sched/core/note.c"
 #include "sched/threads/handoff.c"
+#include "sched/core/preempted.c"
 #include "sched/life/entry.c"
 #include "sched/threads/block.c"
+#include "sched/core/stall.c"
 #include "sched/monitor/preempt.c"
 #include "sched/life/world.c"
 #include "sched/monitor/sysmon.c"
@@ -252,7 +257,7 @@ struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct gort__g *from
     gort__store(&m->g, to, RELEASE); /* pairs with run.c:make_zombie, as in the real one */
     _longjmp(ends_at[model_self()], 1);
 }
-struct gort__m *gort__yield(struct gort__m *m)
+struct gort__m *gort__schedule_yield(struct gort__m *m)
 {
     return m;
 }
@@ -262,7 +267,8 @@ int gort__os_futex_wait(uint32_t *word, uint32_t expected, int64_t deadline)
     const struct gort__m *m = self_get();
     bool left;
     (void)deadline;
-    int result = model_futex_wait(word, expected, m && m->in_handler && book.catches[model_self()], &left);
+    int result = model_futex_wait(word, expected, m && m->preempt.in_handler && book.catches[model_self()],
+                                  &left);
     if (left) {
         met.jumped++;
         model_unmask();
@@ -343,6 +349,11 @@ bool gort__os_text_in_libc(const struct gort__os_signal *s)
     (void)s;
     return false;
 }
+bool gort__os_text_loading(const struct gort__os_signal *s)
+{
+    (void)s;
+    return false;
+}
 void gort__os_text_collect(void) {}
 int gort__os_signal_share(int number, void (*fn)(const struct gort__os_signal *))
 {
@@ -406,8 +417,8 @@ void *gort__os_vm_map(size_t size, size_t align)
 }
 void gort__supervisor_wake_locked(void)
 {
-    struct gort__m *m = gort__sched.wanted_ms;
-    gort__sched.wanted_ms = NULL;
+    struct gort__m *m = gort__sched.ms.wanted;
+    gort__sched.ms.wanted = NULL;
     book.supervisor = 1;
     if (m)
         book.begun[m - ms] = 1;
@@ -467,7 +478,7 @@ static void m_loop(struct gort__m *m)
             gort__idle_spin_stop(m);
         MODEL_ASSERT(!(book.ran & 1u << (g - gs)));
         book.ran |= 1u << (g - gs);
-        MODEL_ASSERT(!(book.patient & 1u << (g - gs)) || !gort__sched.preempted.n);
+        MODEL_ASSERT(!(book.patient & 1u << (g - gs)) || !gort__sched.preempted.list.n);
         MODEL_ASSERT(!(book.last & 1u << (g - gs)) || (book.done & 1));
         gort__store(&m->g, g, RELEASE); /* as switch_to does */
         g->m = m;                       /* plain: others look at it only after they got g from a queue */
@@ -494,7 +505,7 @@ static GORT_UNUSED void ends(void)
 static GORT_UNUSED void sleeps_idle(void)
 {
     struct gort__m *m = self_get();
-    gort__m_sleep(m);
+    gort__note_sleep(m);
     gort__m_take_next_p(m);
     m_loop(m);
 }
@@ -508,8 +519,8 @@ static GORT_UNUSED void made(void)
     m->inside = 1;
     m->tid = model_self() + 1;
     m->timer = model_self();
-    gort__store(&m->started, true, RELEASE); /* as gort__m_main does */
-    gort__os_fence_light();                  /* as gort__m_main does */
+    gort__store(&m->life.started, true, RELEASE); /* as gort__m_main does */
+    gort__os_fence_light();                       /* as gort__m_main does */
     gort__m_take_next_p(m);
     m_loop(m);
 }
@@ -546,11 +557,11 @@ static struct gort__m *new_m(int i)
     prepare(m);
     m->tid = i + 1;
     m->timer = i;
-    m->started = true;
-    m->has_thread = true;
-    m->all_next = gort__sched.all_ms;
-    gort__sched.all_ms = m;
-    gort__sched.m_count++;
+    m->life.started = true;
+    m->life.has_thread = true;
+    m->all_next = gort__sched.ms.all;
+    gort__sched.ms.all = m;
+    gort__sched.ms.n++;
     book.self[i] = m;
     return m;
 }
@@ -569,8 +580,8 @@ static GORT_UNUSED void is_idle(int i)
 {
     struct gort__m *m = new_m(i);
     m->inside = 1;
-    m->link = gort__sched.idle_ms;
-    gort__sched.idle_ms = m;
+    m->link = gort__sched.ms.idle;
+    gort__sched.ms.idle = m;
 }
 static GORT_UNUSED void is_queued(int i)
 {
@@ -592,7 +603,7 @@ static GORT_UNUSED void is_plain(int i)
     m->tid = i + 1;
     m->run = gort__sched.run;
     gort__sched.plain_ms = m;
-    gort__sched.plain_users++;
+    gort__sched.plain.users++;
     book.self[i] = m;
 }
 static GORT_UNUSED void can_be_made(int i)
@@ -626,10 +637,9 @@ static void quiet_world(int threads)
 {
     struct gort__sched *s = &gort__sched;
     model_quiet(&s->world_word, sizeof s->world_word);
-    model_quiet(&s->world_busy,
-                offsetof(struct gort__sched, supervisor_word) - offsetof(struct gort__sched, world_busy));
+    model_quiet(&s->world, sizeof s->world);
     for (int i = 0; i < threads; i++) {
-        model_quiet(&ms[i].quit, offsetof(struct gort__m, next_p) - offsetof(struct gort__m, quit));
+        model_quiet(&ms[i].life, offsetof(struct gort__m, handoff.next_p) - offsetof(struct gort__m, life));
         model_quiet(&ms[i].block_g, sizeof ms[i].block_g);
     }
 }
@@ -646,7 +656,7 @@ static void end_setup(int threads, bool world)
     model_memory(&book, sizeof book);
     model_quiet(&gort__os_light_is_full, sizeof gort__os_light_is_full);
     model_quiet(&s->idle_count, /* of sleeping and waking, up to what the lock guards anyway */
-                offsetof(struct gort__sched, spare_coming) - offsetof(struct gort__sched, idle_count));
+                offsetof(struct gort__sched, limit) - offsetof(struct gort__sched, idle_count));
     model_quiet(s->ps, sizeof s->ps);
     if (!world)
         quiet_world(threads);
@@ -661,9 +671,9 @@ static void end_setup(int threads, bool world)
         model_quiet(&ms[i].g0, sizeof ms[i].g0);
         model_quiet(&ms[i].shadow, sizeof ms[i].shadow);
         model_quiet(&ms[i].tid, 2 * sizeof ms[i].tid);
-        model_quiet(&ms[i].burst_p, offsetof(struct gort__m, signalled) - offsetof(struct gort__m, burst_p));
-        model_quiet(&ms[i].preempt_slice, 2 * sizeof ms[i].preempt_slice);
-        model_quiet(&ms[i].commit, sizeof ms[i].commit);
+        model_quiet(&ms[i].burst, offsetof(struct gort__m, handoff) - offsetof(struct gort__m, burst));
+        model_quiet(&ms[i].ask.slice, 2 * sizeof ms[i].ask.slice);
+        model_quiet(&ms[i].commit.fn, sizeof ms[i].commit.fn);
     }
 }
 
@@ -691,11 +701,11 @@ static GORT_UNUSED void ps_in_order(void)
         MODEL_ASSERT(book.work[i] == book.worked[i]);
     for (int i = 0; i < TS; i++) {
         MODEL_ASSERT(!ms[i].p || ms[i].p->m == &ms[i]);
-        MODEL_ASSERT(!ms[i].next_p && !ms[i].stopped);
-        MODEL_ASSERT(!ms[i].waiting);
+        MODEL_ASSERT(!ms[i].handoff.next_p && !ms[i].handoff.stopped);
+        MODEL_ASSERT(!ms[i].handoff.waiting);
     }
-    MODEL_ASSERT(!s->queue.n && !s->woken.n && !s->preempted.n && !s->lock.word && !(s->world_word & 1) &&
-                 !s->world_busy);
+    MODEL_ASSERT(!s->global.list.n && !s->events.list.n && !s->preempted.list.n && !s->lock.word &&
+                 !(s->world_word & 1) && !s->world.busy);
 }
 
 /* --- exploring -------------------------------------------------------------------------------- */

@@ -17,14 +17,15 @@
 
 #include "model/locks.h"
 #include "os/force.h"
-#include "sched/verbs.h"
+#include "model/hooks.h"
 
 /* Never reached from here; they only have to link. */
 #pragma weak gort__g_cache_flush
-#pragma weak gort__m_doze
-#pragma weak gort__m_sleep
+#pragma weak gort__note_doze
+#pragma weak gort__note_sleep
+#pragma weak gort__os_vm_unmap
 #pragma weak gort__m_take_next_p
-#pragma weak gort__m_undoze
+#pragma weak gort__note_undoze
 #pragma weak gort__netpoll_look
 #pragma weak gort__os_beat
 #pragma weak gort__os_nap
@@ -113,7 +114,7 @@ bool gort__runq_empty(const struct gort__runq *q)
     (void)q;
     return true;
 }
-bool gort__idle_has_work(void)
+bool gort__queue_has_work(void)
 {
     return gort__load(&book.queued, RELAXED) != 0;
 }
@@ -230,7 +231,7 @@ static void sysmon_with_timers(void)
 {
     while (!gort__load(&book.quit, ACQUIRE)) { /* pairs with quits */
         int64_t now = gort__os_now(), next = gort__timer_next();
-        bool waits = gort__idle_has_work(), is_long = !waits && model_choose(2);
+        bool waits = gort__queue_has_work(), is_long = !waits && model_choose(2);
         int64_t until = now + (is_long ? TICK : GORT_LOOK);
         if (waits) {
             book.noted = INT64_MAX;
@@ -272,7 +273,7 @@ static void time_passes_once(void)
 {
     bool to_alarm = model_choose(2);
     a_moment();
-    book.now = to_alarm && book.due != INT64_MAX ? book.due : book.now + PAUSE;
+    book.now = to_alarm && book.due != INT64_MAX ? book.due : book.now + GORT_WATCHDOG_PAUSE;
     ring_if_due();
 }
 static void time_passes(void)
@@ -310,7 +311,7 @@ static void put(struct gort__p *p)
     /* The last one takes a watchdog away, but not too often: */
     enum gort__mon mon = gort__sched.sysmon_state;
     MODEL_ASSERT((mon != GORT_MON_ARMED && mon != GORT_MON_ARMED_SOON) || !all_idle_locked() ||
-                 now - sleeper.disarmed_at < PAUSE);
+                 now - sleeper.disarmed_at < GORT_WATCHDOG_PAUSE);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 static void works(void)
@@ -346,7 +347,7 @@ static void finds_no_memory(void)
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     struct gort__p *p = gort__p_idle_get_locked();
     if (p) {
-        gort__sched.starved = true;
+        gort__sched.limit.starved = true;
         gort__p_idle_put_locked(p);
     }
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -357,7 +358,7 @@ static void is_held(void)
     struct gort__p *p = get();
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     if (p) {
-        gort__sched.preempted.n++;
+        gort__sched.preempted.list.n++;
         gort__p_idle_put_locked(p);
     }
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -389,7 +390,7 @@ static void poke_in(enum gort__mon state)
     model_await((const uint32_t *)&gort__sched.sysmon_state, state);
     if (book.asleep) /* else it has woken, and says so in a moment */
         book.notified = state;
-    gort__sysmon_notify();
+    gort__wake_sysmon();
 }
 static void pokes_long(void)
 {
@@ -416,7 +417,7 @@ static void queue_one(bool fence)
     gort__store(&book.queued, 1, RELAXED);
     if (fence)
         gort__fence(SEQ_CST); /* pairs with look_back */
-    gort__sysmon_note_work();
+    gort__wake_note_work();
     if (book.publishes) /* and sysmon has not looked since */
         book.noted = book.now + GORT_LOOK;
 }
@@ -438,7 +439,7 @@ static void calms(void)
 static void calms_and_pokes(void)
 {
     calms();
-    gort__sysmon_notify();
+    gort__wake_sysmon();
 }
 
 /* --- setup and oracle -------------------------------------------------------------------------- */
@@ -476,7 +477,7 @@ static void start_all(int procs, bool taken, bool by_futex, bool timers, bool fd
     model_memory(&sleeper, sizeof sleeper);
     model_quiet(&s->procs, sizeof s->procs);
     model_quiet(&s->idle_times, sizeof s->idle_times);
-    model_quiet(&s->line_n, sizeof s->line_n);
+    model_quiet(&s->line.n, sizeof s->line.n);
     if (!book.fds)
         model_quiet(&s->idle_count, sizeof s->idle_count);
     model_quiet(ps, sizeof ps);
@@ -528,7 +529,7 @@ static void one_is_taken_by_futex(void)
  * to look at. */
 static void check_poke(int64_t due)
 {
-    bool soon = state() == GORT_MON_ARMED_SOON && due <= book.now + WATCHDOG_MIN;
+    bool soon = state() == GORT_MON_ARMED_SOON && due <= book.now + GORT_WATCHDOG_MIN;
     bool over = state() == GORT_MON_IDLE && gort__sched.idle_times > 1;
     if (book.notified != GORT_MON_AWAKE && !book.seen && !soon && !over)
         model_fail("lost poke: it sleeps as if there had been none");
@@ -537,7 +538,7 @@ static void check_poke(int64_t due)
 static void is_watched(void)
 {
     const struct gort__sched *s = &gort__sched;
-    bool idle = s->idle_count == (uint32_t)s->procs && !s->preempted.n && !s->starved;
+    bool idle = s->idle_count == (uint32_t)s->procs && !s->preempted.list.n && !s->limit.starved;
     MODEL_ASSERT(!sleeper.lock.word && !s->lock.word);
     if (book.quit) {
         if (!book.ended)
@@ -555,7 +556,7 @@ static void is_watched(void)
     MODEL_ASSERT(due == INT64_MAX || due <= book.now + TICK);
     check_poke(due);
 }
-/* It is in time for the timer, and for what was queued; a PAUSE may have passed between the queueing and the
+/* It is in time for the timer, and for what was queued; a GORT_WATCHDOG_PAUSE may have passed between the queueing and the
  * note. */
 static void is_in_time(void)
 {
@@ -567,14 +568,14 @@ static void is_in_time(void)
     if (book.timer != INT64_MAX && due > book.timer + SLACK)
         model_fail("a timer is due at %d, sysmon sleeps until %d", (int)(book.timer - START),
                    (int)(due - START));
-    if (book.noted != INT64_MAX && due > book.noted + PAUSE)
+    if (book.noted != INT64_MAX && due > book.noted + GORT_WATCHDOG_PAUSE)
         model_fail("a goroutine waits, and sysmon sleeps until %d", (int)(due - START));
 }
 /* Nobody owns the poller, so it listens, or will soon. */
 static void listens(void)
 {
     is_watched();
-    if (!sleeper.listen && book.due > book.now + GORT_LOOK + PAUSE)
+    if (!sleeper.listen && book.due > book.now + GORT_LOOK + GORT_WATCHDOG_PAUSE)
         model_fail("a goroutine waits for an fd, and nobody listens until %d", (int)(book.due - START));
 }
 /* Where no time passes and nobody takes a P, it was the poke that woke it. */

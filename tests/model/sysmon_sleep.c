@@ -12,7 +12,7 @@
  * it all. In the end, when nobody can make a step, sysmon sleeps: without an alarm exactly if it says IDLE;
  * else until its alarm, a tick ahead at most.
  * Modelled instead of real: the kernel's timerfd, one step for each call, and none of them a fence; in cases
- * `by_futex` alarm.c does without it. The lock's slow path, as in all models. The clock: it jumps by a PAUSE
+ * `by_futex` alarm.c does without it. The lock's slow path, as in all models. The clock: it jumps by a GORT_WATCHDOG_PAUSE
  * or to the alarm, or, by_futex, to the end of the sleep.
  * Absent: what sysmon does when it looks, timers that bring the watchdog nearer, fds that wake it, Ms.
  */
@@ -185,7 +185,7 @@ TEST(mutation_no_guard)
 }
 TEST(mutation_guard_stays)
 {
-    model_catch(&taken, "who gives back the last P does not see the watchdog", "gort__sysmon_sleep_armed",
+    model_catch(&taken, "who gives back the last P does not see the watchdog", "gort__wake_sysmon_armed",
                 MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_alarm_alone)
@@ -216,7 +216,7 @@ TEST(mutation_timer_calm)
 TEST(mutation_noted)
 {
     model_catch(&noted, "no fence after queueing", "queue_one", MODEL_OP_FENCE, MODEL_SKIPPED);
-    model_catch(&noted, "who queues one does not see that sysmon sleeps for long", "gort__sysmon_note_work",
+    model_catch(&noted, "who queues one does not see that sysmon sleeps for long", "gort__wake_note_work",
                 MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_membarrier)
@@ -235,8 +235,8 @@ TEST(mutation_look_back)
     m = calmed_queued;
     m.memory = MODEL_WEAK;
     model_catch(&m, "the same in an M that puts the alarm off", "look_back", MODEL_OP_FENCE, MODEL_SKIPPED);
-    model_catch(&m, "an M that puts the alarm off takes no second look", "gort__idle_has_work", MODEL_OP_LOAD,
-                MODEL_SKIPPED);
+    model_catch(&m, "an M that puts the alarm off takes no second look", "gort__queue_has_work",
+                MODEL_OP_LOAD, MODEL_SKIPPED);
 }
 TEST(mutation_fds)
 {

@@ -317,7 +317,7 @@ TEST(mutation_wake_keeps_lock)
 }
 TEST(mutation_claim_torn)
 {
-    model_catch(&timed_one, "torn claim", "gort__claim", MODEL_OP_CAS, MODEL_TORN);
+    model_catch(&timed_one, "torn claim", "gort__g_claim", MODEL_OP_CAS, MODEL_TORN);
 }
 /* What was once so: the count stayed at zero while the last one came in, and who found that took the group
  * along. */

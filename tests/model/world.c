@@ -42,20 +42,20 @@ static void waits_blocking(void)
 {
     gort_block_enter();
     struct gort__m *m = gort__enter();
-    gort__m_sleep(m);
+    gort__note_sleep(m);
     gort__leave(m);
     gort_block_leave();
     ends();
 }
 static void wakes(void)
 {
-    gort__m_wake(&ms[0]);
+    gort__note_wake(&ms[0]);
 }
 
 /* Its stack can be looked at, or there is nothing on it. */
 static bool can_be_seen(const struct gort__m *m)
 {
-    return m->parked_sp || (m->g == &m->g0 && !m->block_g && m->inside);
+    return m->stack.parked_sp || (m->g == &m->g0 && !m->block_g && m->inside);
 }
 static void stops(void)
 {
@@ -268,7 +268,7 @@ TEST(mutation_users)
            (struct model_mutation){.func = "user_stopped_locked",
                                    .op = MODEL_OP_LOAD,
                                    .kind = MODEL_SKIPPED,
-                                   .word = "&m->started"});
+                                   .word = "&m->life.started"});
 }
 TEST(mutation_still)
 {
@@ -276,7 +276,7 @@ TEST(mutation_still)
            (struct model_mutation){.func = "gort__world_retract_sp",
                                    .op = MODEL_OP_LOAD,
                                    .kind = MODEL_SKIPPED,
-                                   .word = "&s->world_stay_asleep"});
+                                   .word = "&s->world.stay_asleep"});
 }
 TEST(mutation_rise)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cond.c - conditions: a signal wakes exactly one, in order, and is never lost to one that gave up.
- * Covers: src/sync/cond.c
+ * Covers: src/sync/cond.c src/sync/object.c
  */
 #include "waiting.h"
 

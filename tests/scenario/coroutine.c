@@ -2,6 +2,7 @@
 /*
  * coroutine.c - goroutines that stand on stacks that are not gort's: those of ucontext coroutines.
  * Covers: src/sched/core/schedule.c src/sched/threads/block.c src/sched/monitor/preempt.c src/sched/core/gmain.c src/observe/census.c
+ * Covers: src/sched/core/ras.h
  * Covers: src/observe/roots.c
  *
  * A library with coroutines of its own (makecontext, libco, an interpreter) is called by a goroutine and

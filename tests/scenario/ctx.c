@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctx.c - contexts: trees, deadlines, inheritance, all cancelled at once. ctx_wait.c has those who wait.
- * Covers: src/sync/ctx.c src/sched/wait/scope.c src/base/ref.h
+ * Covers: src/sync/ctx.c src/sched/core/scope.c src/base/ref.h
  */
 #include "waiting.h"
 

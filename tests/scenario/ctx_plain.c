@@ -3,7 +3,7 @@
  * ctx_plain.c - the plain waits of gort/sync.h and gort/group.h under a context that is over: nothing cuts
  * them short, so programs that ignore their result stay right; their _until forms are cut short, with
  * GORT_FOREVER too.
- * Covers: src/sched/wait/scope.c src/sync/mutex.c src/sync/rwmutex.c src/sync/cond.c src/sync/wg.c src/sync/once.c
+ * Covers: src/sched/core/scope.c src/sync/mutex.c src/sync/rwmutex.c src/sync/cond.c src/sync/wg.c src/sync/once.c
  * Covers: src/sync/sem.c src/sync/group.c src/sync/pool.c
  */
 #include "waiting.h"

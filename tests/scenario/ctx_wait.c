@@ -2,7 +2,7 @@
 /*
  * ctx_wait.c - waiting under a context: every call that a cancel may end is ended by it, leaves no waiter
  * behind and loses no value; ctx_plain.c has those that it does not end.
- * Covers: src/sched/wait/scope.c src/sched/wait/wait.c src/sync/chan.c src/sync/select.c src/sync/mutex.c src/sync/rwmutex.c
+ * Covers: src/sched/core/scope.c src/sched/wait/wait.c src/sync/chan.c src/sync/select.c src/sync/mutex.c src/sync/rwmutex.c
  * Covers: src/sync/cond.c src/sync/wg.c src/sync/once.c src/sync/sem.c
  */
 #include "waiting.h"

@@ -9,7 +9,7 @@
 
 #include "netting.h"
 #include "poll/poll.h"
-#include "sched/core/sched.h"
+#include "sched/life/life.h"
 
 static atomic_long served, asked;
 

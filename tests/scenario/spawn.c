@@ -2,7 +2,8 @@
 /*
  * spawn.c - starting goroutines: each runs exactly once with what it was given, from anywhere, in any number,
  * and costs what it should.
- * Covers: src/sched/core/spawn.c src/sched/core/self.c src/sched/core/extra.c
+ * Covers: src/sched/core/spawn.c src/sched/core/self.c src/sched/core/extra.c src/sched/core/g.c
+ * Covers: src/mem/argmem.c
  */
 #include <gort.h>
 

@@ -16,7 +16,7 @@
 #include <gort.h>
 
 #include "sched/timers/timer.h"
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 #include "test.h"
 

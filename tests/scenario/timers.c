@@ -17,7 +17,7 @@
 
 #include <gort.h>
 
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 #include "test.h"
 
@@ -441,7 +441,7 @@ static void sleep_in_crowd(void *unused)
     atomic_fetch_add(&sleeping, 1);
     CHECK_EQ(gort_sleep_until(crowd.at), 0);
     if (atomic_fetch_add(&crowd.called, 1) == 0)
-        queued_at_first = gort__load(&gort__sched.queued, RELAXED);
+        queued_at_first = gort__load(&gort__sched.global.n, RELAXED);
 }
 
 TEST_GO(the_first_sleeper_does_not_wait_for_the_last, .procs = "1,2,4")

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched/core/sched.h"
+#include "sched/life/life.h"
 
 enum { HOG, MALLOC, PRINT, READ, ENTERED, BLOCK, YIELD, SLEEP, QUIET, KINDS };
 static const char *const kind_names[KINDS] = {

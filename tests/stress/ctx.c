@@ -2,7 +2,7 @@
 /*
  * ctx.c - contexts under load: a forest that grows, is waited under, cancelled, expires and is let go, all at
  * once.
- * Covers: src/sync/ctx.c src/sched/wait/scope.c
+ * Covers: src/sync/ctx.c src/sched/core/scope.c
  */
 #include "scenario/waiting.h"
 

@@ -5,7 +5,7 @@
  */
 #include <gort.h>
 
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 #include "test.h"
 
@@ -41,8 +41,8 @@ TEST(counter_that_went_back)
     static struct gort__m m;
     gort__cached_now_init();
     look(&m);
-    m.cached_ticks += UINT64_C(1) << 40;
-    m.cached_now -= 1000 * CACHED_FOR;
+    m.cached.ticks += UINT64_C(1) << 40;
+    m.cached.now -= 1000 * CACHED_FOR;
     look(&m);
 }
 

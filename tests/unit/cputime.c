@@ -2,13 +2,13 @@
 /*
  * cputime.c - when a goroutine that has not run yet may start beside many that are preempted: few threads,
  * and nobody starves.
- * Covers: src/sched/monitor/cputime.c
+ * Covers: src/sched/core/cputime.c
  *
  * Plays scheduler with numbers instead of threads, so that a machine of any speed can be tried.
  */
 #include <string.h>
 
-#include "sched/core/sched.h"
+#include "sched/life/life.h"
 
 #include "test.h"
 
@@ -24,8 +24,8 @@ struct play {
 static void set_up(int procs)
 {
     gort__sched.procs = procs;
-    gort__sched.preempted_n = 0;
-    gort__sched.preempted_cpu = gort__sched.admitted_at = 0;
+    gort__sched.preempted.n = 0;
+    gort__sched.preempted.cpu = gort__sched.preempted.admitted_at = 0;
 }
 
 /* Somebody runs for one time slice, in which he gets a share of a CPU. True: a new one was started for
@@ -43,11 +43,11 @@ static bool slice(struct play *p, int64_t share)
     }
     if (p->left[who] > used) {
         p->left[who] -= used;
-        gort__sched.preempted_cpu += used;
+        gort__sched.preempted.cpu += used;
         p->ring[(p->first + p->held++) % JOBS] = who;
     }
     p->most = p->held > p->most ? p->held : p->most;
-    gort__sched.preempted_n = (uint32_t)p->held;
+    gort__sched.preempted.n = (uint32_t)p->held;
     return start;
 }
 
@@ -94,21 +94,21 @@ TEST(endless_loops_let_new_ones_start)
 TEST(a_start_has_its_price)
 {
     set_up(2);
-    gort__sched.preempted_n = 15;
+    gort__sched.preempted.n = 15;
     for (int i = 0; i < 100; i++)
         CHECK(gort__cputime_admit_new());
-    gort__sched.preempted_n = 16;
+    gort__sched.preempted.n = 16;
     CHECK(!gort__cputime_admit_new());
     gort__os_nap(150 * MS);
     CHECK(!gort__cputime_admit_new());
-    gort__sched.preempted_cpu += 99 * MS;
+    gort__sched.preempted.cpu += 99 * MS;
     CHECK(!gort__cputime_admit_new());
-    gort__sched.preempted_cpu += MS;
+    gort__sched.preempted.cpu += MS;
     CHECK(gort__cputime_admit_new());
     CHECK(!gort__cputime_admit_new());
-    gort__sched.preempted_n = 32;
-    gort__sched.preempted_cpu += 199 * MS;
+    gort__sched.preempted.n = 32;
+    gort__sched.preempted.cpu += 199 * MS;
     CHECK(!gort__cputime_admit_new());
-    gort__sched.preempted_cpu += MS;
+    gort__sched.preempted.cpu += MS;
     CHECK(gort__cputime_admit_new());
 }

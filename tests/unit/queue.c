@@ -2,9 +2,9 @@
 /*
  * queue.c - the global run queue against a plain array: what goes in comes out, in order, also out of the
  * middle.
- * Covers: src/sched/core/queue.c
+ * Covers: src/sched/core/queue.c src/sched/core/local.c
  */
-#include "sched/core/sched.h"
+#include "sched/life/life.h"
 
 #include <string.h>
 
@@ -72,12 +72,12 @@ TEST(bound_ones_come_first_if_asked_for)
             take_bound();
         else
             taken(gort__queue_take(&p, 1), 0);
-        CHECK_EQ(gort__sched.queue.n, expected_n);
-        CHECK_EQ(gort__sched.queued, expected_n);
+        CHECK_EQ(gort__sched.global.list.n, expected_n);
+        CHECK_EQ(gort__sched.global.n, expected_n);
     }
     while (expected_n)
         taken(gort__queue_take(&p, 1), 0);
-    CHECK(!gort__sched.queue.first && !gort__sched.queue.last);
+    CHECK(!gort__sched.global.list.first && !gort__sched.global.list.last);
     take_bound();
 }
 
@@ -99,7 +99,7 @@ TEST(a_ring_is_emptied_in_order)
     CHECK_EQ(gort__queue_take(&p, 1), &gs[100]); /* it was to run next */
     for (int i = 0; i < 100; i++)
         CHECK_EQ(gort__queue_take(&p, 1), &gs[i]);
-    CHECK_EQ(gort__sched.queue.n, 0);
+    CHECK_EQ(gort__sched.global.list.n, 0);
 }
 
 /* --- segments of several Ps --------------------------------------------------------------------------- */
@@ -120,12 +120,12 @@ static int empty_ring(struct gort__p *of)
 /* What one overflow of a ring makes, if there are enough for one. */
 static void put_piece(struct gort__p *of)
 {
-    while (free_n && (int)gort__sched.queue.n == in_queue) {
+    while (free_n && (int)gort__sched.global.list.n == in_queue) {
         struct gort__g *g = &gs[free_gs[--free_n]];
         g->flags = 0;
         gort__local_put(of, g);
     }
-    in_queue = (int)gort__sched.queue.n;
+    in_queue = (int)gort__sched.global.list.n;
     empty_ring(of);
 }
 
@@ -136,7 +136,8 @@ static void check_queue(void)
     struct gort__g *end = NULL, *last = NULL;
     int n = 0;
     round++;
-    for (struct gort__g *first = gort__sched.queue.first; first; last = first, first = first->segment.next) {
+    for (struct gort__g *first = gort__sched.global.list.first; first;
+         last = first, first = first->segment.next) {
         CHECK(first->segment.n > 0 && first->segment.n <= SEGMENT_MAX);
         end = first;
         for (uint32_t i = 0; i < first->segment.n; i++, n++) {
@@ -146,9 +147,9 @@ static void check_queue(void)
         }
     }
     CHECK_EQ(n, in_queue);
-    CHECK_EQ(gort__sched.queue.n, in_queue);
-    CHECK_EQ(gort__sched.queue.last, last);
-    CHECK(!gort__sched.queue_end || gort__sched.queue_end == end);
+    CHECK_EQ(gort__sched.global.list.n, in_queue);
+    CHECK_EQ(gort__sched.global.list.last, last);
+    CHECK(!gort__sched.global.end || gort__sched.global.end == end);
 }
 
 static void take_many(struct gort__p *by, uint32_t most)

@@ -108,6 +108,6 @@ TEST(one_winner)
 {
     static struct gort__g g;
     g.wait_word = GORT_CLAIM_ARMED;
-    CHECK(gort__claim(&g));
-    CHECK(!gort__claim(&g));
+    CHECK(gort__g_claim(&g));
+    CHECK(!gort__g_claim(&g));
 }

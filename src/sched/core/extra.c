@@ -11,7 +11,7 @@
  * Invariants: (1) a free or fresh G has none; (2) who has one has GORT_G_CLEANUP.
  * Threads: the owner of the G, inside; gort__extra_name by anybody, signal handlers included.
  */
-#include "sched/core/sched.h"
+#include "sched/core/core.h"
 
 _Static_assert(sizeof(struct gort__extra) == GORT_LINE, "a name costs one line");
 

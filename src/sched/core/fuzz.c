@@ -10,7 +10,7 @@
  * a mutex); with more the kernel adds its own.
  * Threads: each M for itself.
  */
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 void gort__fuzz_here(void)
 {

@@ -188,4 +188,23 @@ static inline void gort__g_edge(const struct gort__g *g)
 const char *gort__state_name(enum gort__gstate s);
 const char *gort__state_reason_name(enum gort__reason r);
 
+/*
+ * When more than one party may end a wait (a peer, a deadline, a context, the end of the run), the
+ * waiter arms its word from its commit function, and whoever changes it back has won and readies it.
+ */
+enum { GORT_CLAIM_NONE, GORT_CLAIM_ARMED };
+
+static inline bool gort__g_claim(struct gort__g *g)
+{
+    uint32_t armed = GORT_CLAIM_ARMED;
+    return gort__cas(&g->wait_word, &armed, GORT_CLAIM_NONE, ACQ_REL); /* pairs with itself: one winner */
+}
+
+/* Free records go from P to P in batches, linked through a field of their first. */
+#define GORT_G_BATCH 64
+static inline struct gort__g **gort__g_batch_link(struct gort__g *batch)
+{
+    return (struct gort__g **)(void *)&batch->wait_slot;
+}
+
 #endif

@@ -14,7 +14,7 @@
 #include "base/fatal.h"
 #include "base/ref.h"
 #include "sched/core/san.h"
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 /* A function to run at the end. Lives in a block of 128 bytes. */
 struct gort__exit_handler {
@@ -22,30 +22,6 @@ struct gort__exit_handler {
     void (*fn)(void *);
     void *arg;
 };
-
-static const size_t block_sizes[] = {128, 256, 512, 1024};
-
-void gort__argmem_init(void)
-{
-    for (int i = 0; i < 4; i++)
-        gort__sched.blocks[i].object = block_sizes[i];
-}
-
-void *gort__argmem_get(size_t size)
-{
-    int i = 0;
-    while (block_sizes[i] < size)
-        i++;
-    return gort__slab_get(&gort__sched.blocks[i]);
-}
-
-void gort__argmem_put(void *block, size_t size)
-{
-    int i = 0;
-    while (block_sizes[i] < size)
-        i++;
-    gort__slab_put(&gort__sched.blocks[i], block);
-}
 
 bool gort__gmain_at_end(struct gort__g *g, void (*fn)(void *), void *arg)
 {
@@ -138,7 +114,7 @@ static bool commit_end(struct gort__g *g, void *arg)
     (void)arg;
     gort__san_fiber_free(g);
     if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
-        gort__census_take(g);
+        gort__hooks.outer.census_take(g);
     gort__stack_put(&p->stacks, g->stack);
     gort__g_free(p, g);
     gort__store(&p->exited, p->exited + 1, RELEASE); /* pairs with gort__g_count */
@@ -159,7 +135,7 @@ static void restart_on(struct gort__m *m, struct gort__g *g, struct gort__g *nex
     if (GORT_UNLIKELY(m->eh_globals != NULL)) { /* C++, or a mask in doubt */
         uint64_t mask;
         (void)gort__mask_put_away(m, &mask);
-        if (m->cxx) /* by gort_exit in a catch block */
+        if (m->sig.cxx) /* by gort_exit in a catch block */
             gort__m_eh_set(m, NULL, 0);
     }
     gort__store(&m->g, next, RELAXED);
@@ -178,24 +154,24 @@ void gort__gmain_end(void)
         m = gort__m_self();
     }
     if (GORT_UNLIKELY(g->flags & GORT_G_MAIN)) {
-        gort__run_main_ends();
+        gort__hooks.life.main_ends();
         m = gort__m_self(); /* it may have had to wait for somebody who had the world stopped */
     }
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_DEAD);
     if (GORT_UNLIKELY(m->bound_g != NULL)) {
         m->bound_g = NULL;
-        m->die = true;
+        m->life.die = true;
         gort__store(&g->lock_depth, 0, RELAXED);
     } else if (GORT_LIKELY(!gort__m_wanted(m))) {
         struct gort__g *next = gort__schedule_pick(m->p);
         if (next) {
-            bool may_start = !gort__load(&gort__sched.careful, RELAXED);
+            bool may_start = !gort__load(&gort__sched.limit.careful, RELAXED);
             bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
             if (!GORT_TSAN && !gort__asan && fresh && !(g->flags & GORT_G_CHECKED) &&
                 g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
-            m->commit = commit_end;
+            m->commit.fn = commit_end;
             if (!(gort__load(&next->flags, ACQUIRE) &
                   GORT_G_SPECIAL) && /* pairs with scavenge_stack.c:let_go */
                 (next->ctx.pc || (may_start && gort__schedule_give_stack(m->p, next))))
@@ -203,7 +179,7 @@ void gort__gmain_end(void)
             m->handed = next;
         }
     }
-    m->commit = commit_end;
+    m->commit.fn = commit_end;
     gort__schedule_switch_to(m, g, &m->g0);
     gort__throw("a goroutine that ended was resumed");
 }
@@ -228,7 +204,7 @@ void gort__gmain_start(void)
     }
     m = gort__enter();
     if (GORT_UNLIKELY(!m || !m->p))
-        gort__block_left_open();
+        gort__hooks.threads.block_left_open();
     gort__gmain_end();
 }
 

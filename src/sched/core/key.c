@@ -18,7 +18,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 #define LEAVES      16
 #define ENTRIES     (GORT_KEYS_MAX / LEAVES)

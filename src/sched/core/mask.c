@@ -10,7 +10,7 @@
  *
  * How a change is noticed. Asking the kernel at each switch would cost more than the switch. So the library
  * defines pthread_sigmask and sigprocmask, which do what libc's do and put the thread's mask in doubt:
- * m->eh_globals, which each switch looks at for the sake of C++ exceptions, points at m->doubt then, and the
+ * m->eh_globals, which each switch looks at for the sake of C++ exceptions, points at m->sig.doubt then, and the
  * switch takes its slow way (schedule.c:switch_carrying). Only there is the kernel asked. A goroutine that
  * never changes its mask pays nothing.
  *     rejected: macros in a header, which miss libraries; a bit in attention, which makes every call slow.
@@ -38,31 +38,31 @@
 #include <unistd.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 #define EXPORT __attribute__((visibility("default"), used))
 
 void gort__mask_doubt(struct gort__m *m)
 {
-    gort__store(&m->eh_globals, &m->doubt, RELAXED);
+    gort__store(&m->eh_globals, &m->sig.doubt, RELAXED);
 }
 
 void gort__mask_thread(struct gort__m *m)
 {
-    m->doubt.caught = m; /* anything but NULL: the switch takes it for an exception */
-    m->eh_globals = m->cxx = gort__os_eh_globals();
-    m->mask = gort__os_mask_get();
+    m->sig.doubt.caught = m; /* anything but NULL: the switch takes it for an exception */
+    m->eh_globals = m->sig.cxx = gort__os_eh_globals();
+    m->sig.mask = gort__os_mask_get();
 }
 
 bool gort__mask_put_away(struct gort__m *m, uint64_t *mask)
 {
-    if (gort__load(&m->eh_globals, RELAXED) != &m->doubt)
+    if (gort__load(&m->eh_globals, RELAXED) != &m->sig.doubt)
         return false;
     /* First: a handler on this thread that comes now, and changes the mask for its own time only, does no
      * harm. */
-    gort__store(&m->eh_globals, m->cxx, RELAXED);
-    *mask = gort__os_mask_set(m->mask);
-    return *mask != m->mask;
+    gort__store(&m->eh_globals, m->sig.cxx, RELAXED);
+    *mask = gort__os_mask_set(m->sig.mask);
+    return *mask != m->sig.mask;
 }
 
 void gort__mask_take_up(struct gort__m *m, uint64_t mask)
@@ -87,7 +87,7 @@ static int change(int how, const sigset_t *set, sigset_t *old)
         memcpy(old, &before, sizeof before);
     }
     struct gort__m *m = set ? gort__m_home() : NULL;
-    if (m && !m->plain && m->doubt.caught) /* else it is not one that runs goroutines */
+    if (m && !m->plain && m->sig.doubt.caught) /* else it is not one that runs goroutines */
         gort__mask_doubt(m);
     return 0;
 }
@@ -113,7 +113,7 @@ GORT_HIDDEN int pthread_join(pthread_t thread, void **value);
 
 int pthread_join(pthread_t thread, void **value)
 {
-    int saved = errno, signo = gort__preempt_signal();
+    int saved = errno, signo = gort__hooks.monitor.preempt_signal();
     uint64_t bit = signo ? UINT64_C(1) << (signo - 1) : 0, before = 0;
     for (;;) {
         gort__os_mask_change(SIG_BLOCK, &bit, &before);

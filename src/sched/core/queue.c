@@ -21,17 +21,15 @@
  * Threads: any; `_locked` functions with sched.lock held.
  */
 #include "base/fatal.h"
-#include "sched/core/sched.h"
+#include "sched/core/core.h"
 
 /* What one overflow of a ring makes, and what a taker has room for. */
-#define SEGMENT_MAX  (GORT_RUNQ_SIZE / 2 + 1)
-#define LOOK_FOR_OWN 8 /* segments looked at for one of our own, */
-#define PASS_MOST    4 /* and so often the first is passed over for it */
+#define SEGMENT_MAX (GORT_RUNQ_SIZE / 2 + 1)
 
 static void set_count(uint32_t n)
 {
-    gort__sched.queue.n = n;
-    gort__store(&gort__sched.queued, n, RELEASE); /* pairs with the looks at queued in find.c */
+    gort__sched.global.list.n = n;
+    gort__store(&gort__sched.global.n, n, RELEASE); /* pairs with the looks at queued in find.c */
 }
 
 /* Appends a segment. */
@@ -39,25 +37,25 @@ static void append_locked(struct gort__glist list, int origin)
 {
     struct gort__sched *s = &gort__sched;
     list.first->segment = (struct gort__segment){NULL, list.n, origin};
-    if (s->queue.last)
-        s->queue.last->segment.next = list.first;
+    if (s->global.list.last)
+        s->global.list.last->segment.next = list.first;
     else
-        s->queue.first = list.first;
-    s->queue.last = list.first;
-    s->queue_end = list.last;
-    set_count(s->queue.n + list.n);
+        s->global.list.first = list.first;
+    s->global.list.last = list.first;
+    s->global.end = list.last;
+    set_count(s->global.list.n + list.n);
 }
 
 void gort__queue_put_locked(struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__segment *tail = s->queue_end ? &s->queue.last->segment : NULL;
+    struct gort__segment *tail = s->global.end ? &s->global.list.last->segment : NULL;
     g->link = NULL;
     if (tail && tail->origin == -1 && tail->n < SEGMENT_MAX) {
-        s->queue_end->link = g;
-        s->queue_end = g;
+        s->global.end->link = g;
+        s->global.end = g;
         tail->n++;
-        set_count(s->queue.n + 1);
+        set_count(s->global.list.n + 1);
         return;
     }
     append_locked((struct gort__glist){g, g, 1}, -1);
@@ -74,26 +72,26 @@ void gort__queue_put_and_wake(struct gort__g *g)
 {
     gort__queue_put(g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__idle_wake();
+    gort__wake_idle();
 }
 
 /* Where a taker begins: the link to one of its own segments among the first few, else to the first. */
 static struct gort__g **choose_locked(int id, struct gort__g **before)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g **at = &s->queue.first, *prev = NULL;
+    struct gort__g **at = &s->global.list.first, *prev = NULL;
     *before = NULL;
-    for (int i = 0; i < LOOK_FOR_OWN && *at && s->queue_passed < PASS_MOST; i++) {
+    for (int i = 0; i < GORT_QUEUE_LOOK_FOR_OWN && *at && s->global.passed < GORT_QUEUE_PASS_MOST; i++) {
         if ((*at)->segment.origin == id) {
             *before = prev;
-            s->queue_passed = prev ? s->queue_passed + 1 : 0;
+            s->global.passed = prev ? s->global.passed + 1 : 0;
             return at;
         }
         prev = *at;
         at = &prev->segment.next;
     }
-    s->queue_passed = 0;
-    return &s->queue.first;
+    s->global.passed = 0;
+    return &s->global.list.first;
 }
 
 /* Cuts the first Gs off the segment at *at, as many as wanted or as there are, and tells how many. */
@@ -108,17 +106,17 @@ static uint32_t cut_locked(struct gort__g **at, struct gort__g *before, uint32_t
         rest->segment = segment;
         rest->segment.n -= n;
         *at = rest;
-        if (s->queue.last == first)
-            s->queue.last = rest;
+        if (s->global.list.last == first)
+            s->global.list.last = rest;
     } else {
         n = segment.n;
         *at = segment.next;
-        if (s->queue.last == first) {
-            s->queue.last = before;
-            s->queue_end = NULL;
+        if (s->global.list.last == first) {
+            s->global.list.last = before;
+            s->global.end = NULL;
         }
     }
-    set_count(s->queue.n - n);
+    set_count(s->global.list.n - n);
     return n;
 }
 
@@ -129,9 +127,9 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     struct gort__g *first = NULL, *before = NULL;
     uint32_t n = 0;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (s->queue.first) {
-        struct gort__g **at = most == 1 ? &s->queue.first : choose_locked(p->id, &before);
-        n = s->queue.n / (uint32_t)s->procs + 1; /* a fair share */
+    if (s->global.list.first) {
+        struct gort__g **at = most == 1 ? &s->global.list.first : choose_locked(p->id, &before);
+        n = s->global.list.n / (uint32_t)s->procs + 1; /* a fair share */
         first = *at;
         n = cut_locked(at, before, n < most ? n : most);
     }
@@ -148,27 +146,27 @@ struct gort__g *gort__queue_take(struct gort__p *p, uint32_t most)
     }
     if (n > 1) {
         gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
-        gort__idle_wake();
+        gort__wake_idle();
     }
     return first;
 }
 
 static void set_woken(uint32_t n)
 {
-    gort__sched.woken.n = n;
-    gort__store(&gort__sched.woken_n, n, RELEASE); /* pairs with the looks at woken_n in find.c and turn.c */
+    gort__sched.events.list.n = n;
+    gort__store(&gort__sched.events.n, n, RELEASE); /* pairs with the looks at woken_n in find.c and turn.c */
 }
 
 static void append_woken_locked(struct gort__glist list)
 {
     struct gort__sched *s = &gort__sched;
     list.last->link = NULL;
-    if (s->woken.n)
-        s->woken.last->link = list.first;
+    if (s->events.list.n)
+        s->events.list.last->link = list.first;
     else
-        s->woken.first = list.first;
-    s->woken.last = list.last;
-    set_woken(s->woken.n + list.n);
+        s->events.list.first = list.first;
+    s->events.list.last = list.last;
+    set_woken(s->events.list.n + list.n);
 }
 
 void gort__queue_put_woken_locked(struct gort__g *g)
@@ -189,16 +187,16 @@ struct gort__g *gort__queue_take_woken(struct gort__p *p)
     struct gort__g *first = NULL;
     uint32_t n = 0;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (s->woken.n) {
-        n = s->woken.n / (uint32_t)s->procs + 1; /* a fair share */
-        n = n < s->woken.n ? n : s->woken.n;
+    if (s->events.list.n) {
+        n = s->events.list.n / (uint32_t)s->procs + 1; /* a fair share */
+        n = n < s->events.list.n ? n : s->events.list.n;
         n = n < SEGMENT_MAX ? n : SEGMENT_MAX;
-        first = s->woken.first;
+        first = s->events.list.first;
         struct gort__g *last = first;
         for (uint32_t i = 1; i < n; i++)
             last = last->link;
-        s->woken.first = last->link;
-        set_woken(s->woken.n - n);
+        s->events.list.first = last->link;
+        set_woken(s->events.list.n - n);
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     struct gort__g *g = n > 1 ? first->link : NULL;
@@ -209,7 +207,7 @@ struct gort__g *gort__queue_take_woken(struct gort__p *p)
     }
     if (n > 1) {
         gort__fence(SEQ_CST); /* pairs with idle.c: for a moment they were in no queue */
-        gort__idle_wake();
+        gort__wake_idle();
     }
     return first;
 }
@@ -218,9 +216,9 @@ struct gort__g *gort__queue_take_woken(struct gort__p *p)
 static void woken_to_queue_locked(void)
 {
     struct gort__g *next;
-    for (struct gort__g *g = gort__sched.woken.first; gort__sched.woken.n; g = next) {
+    for (struct gort__g *g = gort__sched.events.list.first; gort__sched.events.list.n; g = next) {
         next = g->link;
-        set_woken(gort__sched.woken.n - 1);
+        set_woken(gort__sched.events.list.n - 1);
         gort__queue_put_locked(g);
     }
 }
@@ -228,7 +226,7 @@ static void woken_to_queue_locked(void)
 struct gort__g *gort__queue_take_bound_locked(void)
 {
     woken_to_queue_locked();
-    struct gort__g **at = &gort__sched.queue.first, *before = NULL;
+    struct gort__g **at = &gort__sched.global.list.first, *before = NULL;
     for (; *at; before = *at, at = &before->segment.next) {
         struct gort__g *first = *at, *prev = first;
         if (gort__load(&first->flags, RELAXED) & GORT_G_BOUND) {
@@ -240,67 +238,40 @@ struct gort__g *gort__queue_take_bound_locked(void)
             if (!(gort__load(&g->flags, RELAXED) & GORT_G_BOUND))
                 continue;
             prev->link = g->link;
-            if (gort__sched.queue_end == g)
-                gort__sched.queue_end = prev;
+            if (gort__sched.global.end == g)
+                gort__sched.global.end = prev;
             first->segment.n--;
-            set_count(gort__sched.queue.n - 1);
+            set_count(gort__sched.global.list.n - 1);
             return g;
         }
     }
     return NULL;
 }
 
-void gort__local_drain_locked(struct gort__p *p)
-{
-    struct gort__g *g;
-    while ((g = gort__runq_get(&p->events)))
-        append_woken_locked((struct gort__glist){g, g, 1});
-    while ((g = gort__runq_get_next(&p->runq)) || (g = gort__runq_get(&p->runq)))
-        gort__queue_put_locked(g);
-}
-
-static GORT_NOINLINE void put_overflow(struct gort__p *p, struct gort__glist list)
+GORT_NOINLINE void gort__queue_put_overflow(struct gort__p *p, struct gort__glist list)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     append_locked(list, p->id);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 
-void gort__local_put(struct gort__p *p, struct gort__g *g)
+/* Conditions that must agree: the queues looked at here are those that look() in find.c searches. */
+bool gort__queue_has_work_but(const struct gort__p *but)
 {
-    struct gort__glist overflow;
-    gort__runq_put(&p->runq, g, &overflow);
-    if (GORT_UNLIKELY(overflow.n))
-        put_overflow(p, overflow);
-}
-
-bool gort__local_put_woken_fits(struct gort__p *p, uint32_t n)
-{
-    return gort__runq_length(&p->events) + n <= GORT_RUNQ_SIZE;
-}
-
-void gort__local_put_woken(struct gort__p *p, struct gort__g *g)
-{
-    struct gort__glist overflow;
-    gort__p_mode_on(p, GORT_MODE_EVENTS);
-    gort__runq_put(&p->events, g, &overflow);
-    if (GORT_UNLIKELY(overflow.n))
-        gort__queue_put_woken(overflow);
-}
-
-void gort__local_put_next(struct gort__p *p, struct gort__g *g)
-{
-    if (gort__p_alone()) {
-        struct gort__g *old = gort__runq_put_next_alone(&p->runq, g);
-        if (old)
-            gort__local_put(p, old);
-        gort__sysmon_note_work();
-        return;
+    struct gort__sched *s = &gort__sched;
+    if (gort__load(&s->global.n, RELAXED) || gort__load(&s->events.n, RELAXED) ||
+        gort__load(&s->preempted.n, RELAXED))
+        return true;
+    int n = gort__load(&s->procs, RELAXED);
+    for (int i = 0; i < n; i++) {
+        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
+        if (p != but && !gort__local_empty(p))
+            return true;
     }
-    struct gort__g *old = gort__runq_put_next(&p->runq, g);
-    if (old) {
-        gort__local_put(p, old);
-        gort__fence(SEQ_CST); /* pairs with idle.c: it came after the exchange */
-    }
-    gort__idle_wake();
+    return false;
+}
+
+bool gort__queue_has_work(void)
+{
+    return gort__queue_has_work_but(NULL);
 }

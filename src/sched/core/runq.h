@@ -75,7 +75,7 @@ static inline struct gort__g *gort__runq_get(struct gort__runq *q)
 }
 
 /*
- * The same three for an owner who is alone (gort__p_alone): there are no thieves, so loads and stores
+ * The same three for an owner who is alone (gort__sched_alone): there are no thieves, so loads and stores
  * do. Readers (empty, length) may still look.
  */
 static inline struct gort__g *gort__runq_put_next_alone(struct gort__runq *q, struct gort__g *g)
@@ -138,5 +138,17 @@ static inline bool gort__runq_seems_empty(const struct gort__runq *q)
 }
 /* Anybody: how many there are, roughly. */
 uint32_t gort__runq_length(const struct gort__runq *q);
+
+/* Appends g, which is in no queue. */
+static inline void gort__runq_list_add(struct gort__glist *list, struct gort__g *g)
+{
+    g->link = NULL;
+    if (list->last)
+        list->last->link = g;
+    else
+        list->first = g;
+    list->last = g;
+    list->n++;
+}
 
 #endif

@@ -24,10 +24,7 @@
 #include "mem/sanitize.h"
 #include "poll/poll.h"
 #include "sched/core/san.h"
-#include "sched/verbs.h"
-
-#define PASS_OVER  256 /* new goroutines that are looked behind when they must wait */
-#define FAIR_EVERY 61
+#include "sched/core/core.h"
 
 /* Not a goroutine. Flagged so that nobody can change to it at once, it brings the M to g0 and gort__find
  * without a look of its own on the way. Timers cannot be fired right where the pick is: locks of the one who
@@ -44,13 +41,13 @@ static bool chores_wait(struct gort__p *p)
         p->other = 0;
     const struct gort__p *other = gort__load(&s->ps[p->other], ACQUIRE); /* pairs with p.c:make */
     int64_t first = gort__load(&p->timers.first, RELAXED), their = gort__load(&other->timers.first, RELAXED);
-    bool poll = gort__poll_pending() && !gort__load(&s->poll_until, RELAXED);
+    bool poll = gort__poll_pending() && !gort__load(&s->poll.until, RELAXED);
     if (first > their)
         first = their;
     if (GORT_LIKELY(first == INT64_MAX && !poll))
         return false;
     int64_t now = gort__os_now();
-    return first <= now || (poll && now - gort__load(&s->polled_at, RELAXED) >= GORT_POLL_EVERY);
+    return first <= now || (poll && now - gort__load(&s->poll.at, RELAXED) >= GORT_POLL_EVERY);
 }
 
 static struct gort__g *pick(struct gort__p *p, bool chores);
@@ -60,7 +57,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 {
     if (GORT_UNLIKELY(p->deferred) && gort__wake_defer_look(p))
         return pick(p, chores);
-    p->fair_in = FAIR_EVERY;
+    p->fair_in = GORT_FAIR_EVERY;
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
         p->fair_in = 1 + gort__rand_below(&p->rand, 8);
     if (chores && chores_wait(p)) {
@@ -76,13 +73,13 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
     struct gort__g *g = p->queue_first ? NULL : gort__turn_woken(p);
     if (g)
         return g;
-    if (p->queue_first && gort__load(&gort__sched.queued, RELAXED))
+    if (p->queue_first && gort__load(&gort__sched.global.n, RELAXED))
         g = gort__queue_take(p, 1);
-    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line.n, RELAXED)))
         g = gort__tight_take(p);
-    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.preempted_n, RELAXED)))
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.preempted.n, RELAXED)))
         g = gort__turn_preempted(p);
-    if (!g && gort__load(&gort__sched.queued, RELAXED))
+    if (!g && gort__load(&gort__sched.global.n, RELAXED))
         g = gort__queue_take(p, 1);
     if (!g &&
         p->yielded) { /* as if it were in the global queue: those who hand the P to each other need not be quick */
@@ -99,7 +96,7 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
 /* What is to run next, unless the time slice is over; then the ring. */
 static GORT_ALWAYS_INLINE struct gort__g *pick_local(struct gort__p *p)
 {
-    bool alone = gort__p_alone();
+    bool alone = gort__sched_alone();
     struct gort__g *g = NULL;
     if (GORT_LIKELY(!(p->mode & GORT_MODE_OVER)))
         g = alone ? gort__runq_get_next_alone(&p->runq) : gort__runq_get_next(&p->runq);
@@ -155,7 +152,7 @@ static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
                       GORT_G_SPECIAL)) /* pairs with scavenge_stack.c:let_go */
         return false;
     return g->ctx.pc ||
-           (GORT_LIKELY(!gort__load(&gort__sched.careful, RELAXED)) && gort__schedule_give_stack(p, g));
+           (GORT_LIKELY(!gort__load(&gort__sched.limit.careful, RELAXED)) && gort__schedule_give_stack(p, g));
 }
 
 /* First thing on the other side: the errno of whoever goes on, and the commit of whoever left. */
@@ -165,14 +162,14 @@ static inline struct gort__m *arrive(void)
     struct gort__g *g = m->g;
     gort__san_arrived(m, g);
     *m->err = g->err;
-    gort__commit commit = m->commit;
+    gort__commit commit = m->commit.fn;
     if (commit) {
         struct gort__g *prev = m->prev;
-        m->commit = NULL;
+        m->commit.fn = NULL;
         if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
             gort__fuzz_point(m);
         GORT_TSAN_IGNORE_BEGIN(); /* it is prev's last act */
-        bool waits = commit(prev, m->commit_arg);
+        bool waits = commit(prev, m->commit.arg);
         GORT_TSAN_IGNORE_END();
         if (!waits)
             gort__ready(m, prev);
@@ -204,9 +201,9 @@ static GORT_NOINLINE struct gort__m *switch_carrying(struct gort__m *m, struct g
     uint64_t mask;
     bool masked = gort__mask_put_away(m, &mask);
     /* One by one: a copy of both is a call of memcpy, which TSan looks at. */
-    void *caught = m->cxx ? m->cxx->caught : NULL;
-    unsigned int uncaught = m->cxx ? m->cxx->uncaught : 0;
-    if (m->cxx)
+    void *caught = m->sig.cxx ? m->sig.cxx->caught : NULL;
+    unsigned int uncaught = m->sig.cxx ? m->sig.cxx->uncaught : 0;
+    if (m->sig.cxx)
         gort__m_eh_set(m, NULL, 0);
     m = gort__schedule_switch_to(m, from, to);
     if (caught || uncaught)
@@ -271,14 +268,14 @@ GORT_NOINLINE struct gort__m *gort__schedule_switch_to(struct gort__m *m, struct
  * have returned there, too. */
 static GORT_ALWAYS_INLINE struct gort__m *go_back(struct gort__m *m, const void *to)
 {
-    m->ras_match = m->ras_stop == to;
-    return m->ras_match ? m : gort__arch_ret_indirect(m);
+    m->ras.match = m->ras.stop == to;
+    return m->ras.match ? m : gort__arch_ret_indirect(m);
 }
 
 struct gort__m *gort__schedule_switch_away(struct gort__m *m, struct gort__g *g)
 {
     struct gort__g *next = NULL;
-    m->ras_stop = __builtin_return_address(0);
+    m->ras.stop = __builtin_return_address(0);
     gort__arch_save_control(&g->ctx);
     if (GORT_LIKELY(!m->bound_g && !gort__m_wanted(m))) {
         next = pick(m->p, true);
@@ -311,9 +308,9 @@ static bool stack_or_requeue(struct gort__m *m, struct gort__g *g)
  */
 static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g *g)
 {
-    for (int i = 0; i < PASS_OVER && g && !g->ctx.pc; i++) {
+    for (int i = 0; i < GORT_PASS_OVER && g && !g->ctx.pc; i++) {
         gort__queue_put(g);
-        g = gort__find(m);
+        g = gort__hooks.threads.find(m);
     }
     if (!g || g->ctx.pc)
         return g;
@@ -324,23 +321,23 @@ static GORT_NOINLINE struct gort__g *pass_over(struct gort__m *m, struct gort__g
 /* Whether one that has not run yet may have to. */
 static bool waits_for_thread(void)
 {
-    return gort__load(&gort__sched.tight, RELAXED) || gort__load(&gort__sched.line_n, RELAXED);
+    return gort__load(&gort__sched.limit.tight, RELAXED) || gort__load(&gort__sched.line.n, RELAXED);
 }
 
 void gort__schedule_loop(struct gort__m *m)
 {
     for (;;) {
         struct gort__g *g;
-        if (m->die)
+        if (m->life.die)
             return;
-        if (GORT_UNLIKELY(m->call != NULL))
-            gort__block_call_run(m);
+        if (GORT_UNLIKELY(m->block.call != NULL))
+            gort__hooks.threads.block_call_run(m);
         if (m->bound_g) {
-            if (!gort__handoff_wait_bound(m))
+            if (!gort__hooks.threads.wait_bound(m))
                 return;
             g = m->bound_g;
         } else {
-            g = gort__find(m);
+            g = gort__hooks.threads.find(m);
             if (!g)
                 return;
             if (GORT_UNLIKELY(!g->ctx.pc) && g != m->p->woken_g && !gort__cputime_admit_new()) {
@@ -355,7 +352,7 @@ void gort__schedule_loop(struct gort__m *m)
                 continue;
             }
             if ((flags & GORT_G_BOUND) && g->m != m) {
-                gort__handoff_run_bound(m, g);
+                gort__hooks.threads.run_bound(m, g);
                 continue;
             }
             if (GORT_UNLIKELY((flags & GORT_G_BLOCKS) || (!g->ctx.pc && waits_for_thread()))) {
@@ -367,9 +364,9 @@ void gort__schedule_loop(struct gort__m *m)
                 continue;
         }
         if (m->spinning)
-            gort__idle_spin_stop(m);
+            gort__hooks.threads.spin_stop(m);
         if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
-            gort__overflow_check(g);
+            gort__hooks.outer.overflow_check(g);
         gort__schedule_switch_to(m, &m->g0, g);
     }
 }
@@ -379,7 +376,7 @@ static bool commit_yield_ring(struct gort__g *g, void *arg)
     (void)arg;
     gort__local_put(gort__m_self()->p, g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__idle_wake();
+    gort__wake_idle();
     return true;
 }
 
@@ -388,17 +385,17 @@ static bool commit_yield_queue(struct gort__g *g, void *arg)
     (void)arg;
     gort__queue_put(g);
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__idle_wake();
+    gort__wake_idle();
     return true;
 }
 
 /* A goroutine that is bound to its thread: the P goes to another M, and comes back in its turn. */
 static GORT_NOINLINE struct gort__m *yield_bound(struct gort__m *m, struct gort__g *g, bool queued)
 {
-    if (!queued && gort__local_empty(m->p) && !gort__load(&gort__sched.woken_n, RELAXED))
+    if (!queued && gort__local_empty(m->p) && !gort__load(&gort__sched.events.n, RELAXED))
         return m;
     gort__g_set(g, GORT_G_RUNNABLE);
-    m->commit = commit_yield_queue;
+    m->commit.fn = commit_yield_queue;
     return gort__schedule_switch_to(m, g, &m->g0);
 }
 
@@ -410,15 +407,15 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
         return m;
     }
     gort__arch_save_control(&g->ctx);
-    bool queued = gort__load(&gort__sched.queued, RELAXED) != 0;
+    bool queued = gort__load(&gort__sched.global.n, RELAXED) != 0;
     if (GORT_UNLIKELY(m->bound_g != NULL))
         return yield_bound(m, g, queued);
     next = pick(m->p, true);
-    if (!next && gort__load(&gort__sched.woken_n, RELAXED))
+    if (!next && gort__load(&gort__sched.events.n, RELAXED))
         next = gort__turn_woken(m->p);
     if (!next && queued)
         next = gort__queue_take(m->p, UINT32_MAX);
-    if (!next && GORT_UNLIKELY(gort__load(&gort__sched.preempted_n, RELAXED)))
+    if (!next && GORT_UNLIKELY(gort__load(&gort__sched.preempted.n, RELAXED)))
         next = gort__preempted_take();
     gort__p_new_slice(m->p);
     if (!next)
@@ -428,11 +425,11 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
     /* While there is a global queue, yielding means its tail: everybody takes turns. Without thieves
      * g may be queued before it is off its stack: only this M can pick it again. */
     if (queued)
-        m->commit = commit_yield_queue;
-    else if (gort__p_alone())
+        m->commit.fn = commit_yield_queue;
+    else if (gort__sched_alone())
         gort__local_put(m->p, g);
     else
-        m->commit = commit_yield_ring;
+        m->commit.fn = commit_yield_ring;
     if (GORT_UNLIKELY(!ready_to_run(m->p, next))) {
         m->handed = next;
         next = &m->g0;
@@ -440,9 +437,9 @@ static GORT_ALWAYS_INLINE struct gort__m *yield(struct gort__m *m)
     return switch_to(m, g, next);
 }
 
-struct gort__m *gort__yield(struct gort__m *m)
+struct gort__m *gort__schedule_yield(struct gort__m *m)
 {
-    m->ras_stop = __builtin_return_address(0);
+    m->ras.stop = __builtin_return_address(0);
     return go_back(yield(m), __builtin_return_address(0));
 }
 
@@ -453,10 +450,10 @@ int gort_yield(void)
         gort__os_thread_yield();
         return 0;
     }
-    m->ras_stop = __builtin_return_address(0);
-    if (GORT_LIKELY(gort__load(&gort__sched.world_owner, RELAXED) != m)) /* else all others are stopped */
+    m->ras.stop = __builtin_return_address(0);
+    if (GORT_LIKELY(gort__load(&gort__sched.world.owner, RELAXED) != m)) /* else all others are stopped */
         m = yield(m);
-    bool near = m->ras_stop == __builtin_return_address(0);
+    bool near = m->ras.stop == __builtin_return_address(0);
     gort__leave(m);
     return near ? 0 : gort__arch_ret_indirect_int(0);
 }

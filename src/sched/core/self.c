@@ -14,7 +14,7 @@
 
 #include "base/fatal.h"
 #include "sched/core/san.h"
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 int gort_go(void (*fn)(void *), void *arg)
 {
@@ -29,19 +29,6 @@ int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
     int err = gort__spawn(m, attr, (void (*)(void))fn, &word, 1);
-    gort__leave(m);
-    return err;
-}
-
-int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3,
-                 uintptr_t a4, uintptr_t a5)
-{
-    GORT_NEED("GORT_GO", "function", fn);
-    struct gort__m *m = gort__enter();
-    if (GORT_UNLIKELY(!m))
-        return -ESRCH;
-    uintptr_t args[6] = {a0, a1, a2, a3, a4, a5};
-    int err = gort__spawn(m, NULL, fn, args, nargs);
     gort__leave(m);
     return err;
 }

@@ -26,46 +26,44 @@
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside, with a P.
  */
 #include "base/fatal.h"
-#include "sched/verbs.h"
-
-#define UNUSED_MOST INT64_C(1000000000) /* ns: nobody has needed the last M for so long */
+#include "sched/core/core.h"
 
 void gort__tight_update_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    bool tight = s->m_count >= s->conf.max_threads || s->refused;
-    gort__store(&s->tight, tight, RELAXED);
-    gort__store(&s->careful, tight || s->preempted.n, RELAXED);
+    bool tight = s->ms.n >= s->conf.max_threads || s->limit.refused;
+    gort__store(&s->limit.tight, tight, RELAXED);
+    gort__store(&s->limit.careful, tight || s->preempted.list.n, RELAXED);
 }
 
 void gort__tight_starve_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->starved)
+    if (s->limit.starved)
         return;
-    s->starved = true;
-    gort__supervisor_wake_locked();
+    s->limit.starved = true;
+    gort__hooks.life.supervisor_wake_locked();
 }
 
 /* Whether at least one M has no P, but a goroutine that keeps it. */
 static bool some_taken_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    return s->m_count > s->procs - (int)s->idle_count;
+    return s->ms.n > s->procs - (int)s->idle_count;
 }
 
 void gort__tight_say_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->m_count < s->conf.max_threads || !some_taken_locked())
+    if (s->ms.n < s->conf.max_threads || !some_taken_locked())
         return; /* nobody waits for a thread; or the kernel is the limit, and the supervisor says so */
     if (s->conf.threads_fatal)
         gort__fatal(
             "the program needs more than %d threads (gort_config.max_threads; GORT_DEBUG=threads=fatal)",
             s->conf.max_threads);
-    if (s->said_limit)
+    if (s->said.limit)
         return;
-    s->said_limit = true;
+    s->said.limit = true;
     gort__warn(
         "all %d threads (gort_config.max_threads) are in use by goroutines that block or compute: "
         "other goroutines wait for a thread; raise max_threads, or make fewer blocking calls at a time",
@@ -75,13 +73,13 @@ void gort__tight_say_locked(void)
 void gort__tight_say_hogs_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->said_hogs || s->preempted.n + (s->procs - s->idle_count) < (uint32_t)s->m_count)
+    if (s->said.hogs || s->preempted.list.n + (s->procs - s->idle_count) < (uint32_t)s->ms.n)
         return;
-    s->said_hogs = true;
+    s->said.hogs = true;
     gort__warn(
         "goroutines that compute use all %d threads that gort can have: other goroutines run only when one of "
         "these ends or waits; allow more threads than there are such goroutines (gort_config.max_threads)",
-        s->m_count);
+        s->ms.n);
 }
 
 /* Nobody has been switched to for long: only the line wants the last M. */
@@ -92,52 +90,52 @@ static bool unused_locked(void)
     uint64_t switches = 0;
     for (int i = 0; i < s->procs; i++)
         switches += gort__load(&s->ps[i]->switches, RELAXED);
-    if (!s->line_since || switches != s->line_switches) {
-        s->line_since = now;
-        s->line_switches = switches;
+    if (!s->line.since || switches != s->line.switches) {
+        s->line.since = now;
+        s->line.switches = switches;
     }
-    return now - s->line_since >= UNUSED_MOST;
+    return now - s->line.since >= GORT_LAST_M_UNUSED;
 }
 
 static bool may_run_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    return !s->tight || s->idle_ms || s->m_count == 1 || !some_taken_locked() || unused_locked();
+    return !s->limit.tight || s->ms.idle || s->ms.n == 1 || !some_taken_locked() || unused_locked();
 }
 
 static void set_line_locked(uint32_t n)
 {
-    gort__sched.line.n = n;
-    gort__store(&gort__sched.line_n, n, RELEASE); /* pairs with the looks at line_n in find.c */
+    gort__sched.line.list.n = n;
+    gort__store(&gort__sched.line.n, n, RELEASE); /* pairs with the looks at line_n in find.c */
 }
 
 static void put_locked(struct gort__g *g)
 {
     struct gort__sched *s = &gort__sched;
     g->link = NULL;
-    if (s->line.n)
-        s->line.last->link = g;
+    if (s->line.list.n)
+        s->line.list.last->link = g;
     else
-        s->line.first = g;
-    s->line.last = g;
-    set_line_locked(s->line.n + 1);
+        s->line.list.first = g;
+    s->line.list.last = g;
+    set_line_locked(s->line.list.n + 1);
 }
 
 /* The first of the line, if it may run now. The last M is the caller's then, or another one is idle. */
 static struct gort__g *pop_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g *g = s->line.first;
-    if (!s->line.n)
+    struct gort__g *g = s->line.list.first;
+    if (!s->line.list.n)
         return NULL;
     if (!may_run_locked()) {
         gort__tight_say_locked();
         gort__tight_starve_locked();
         return NULL;
     }
-    s->line.first = g->link;
-    s->line_since = 0;
-    set_line_locked(s->line.n - 1);
+    s->line.list.first = g->link;
+    s->line.since = 0;
+    set_line_locked(s->line.list.n - 1);
     return g;
 }
 

@@ -23,15 +23,11 @@
  * goes on.
  * Threads: each by the M that holds the P, inside; gort__turn_may_stop by sysmon, a hint.
  */
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 #define WOKEN_MOST ticks_of(5)  /* half of 100 ms is in many small parts */
 #define SLICE      ticks_of(10) /* GORT_SLICE */
 /* Ns: in which reading two clocks, one after the other, is no error to speak of. */
-#define RATE_AFTER INT64_C(5000000)
-#define RATE_ANEW  INT64_C(1000000000) /* ns: a suspended machine's counter may go on, its clock does not */
-
-/* Of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon. */
 static uint64_t rate;
 static struct {
     int64_t ns;
@@ -52,9 +48,9 @@ void gort__turn_rate(int64_t now, bool begin)
     uint64_t counter = gort__arch_ticks();
     int64_t ns = now - rate_from.ns;
     bool anew = begin || counter < rate_from.ticks;
-    if (!anew && ns >= (rate_from.known ? RATE_ANEW : RATE_AFTER))
+    if (!anew && ns >= (rate_from.known ? GORT_TICKS_RATE_ANEW : GORT_TICKS_RATE_AFTER))
         gort__store(&rate, (counter - rate_from.ticks) / (uint64_t)(ns / 1000000), RELAXED);
-    if (anew || ns >= RATE_ANEW) {
+    if (anew || ns >= GORT_TICKS_RATE_ANEW) {
         rate_from.ns = now;
         rate_from.ticks = counter;
         rate_from.known = !anew;
@@ -78,13 +74,13 @@ void gort__turn_look(struct gort__p *p)
 static bool others_wait(const struct gort__p *p)
 {
     const struct gort__sched *s = &gort__sched;
-    return !gort__runq_seems_empty(&p->runq) || gort__load(&s->preempted_n, RELAXED) ||
-           gort__load(&s->queued, RELAXED);
+    return !gort__runq_seems_empty(&p->runq) || gort__load(&s->preempted.n, RELAXED) ||
+           gort__load(&s->global.n, RELAXED);
 }
 
 static bool woken_may_run(const struct gort__p *p)
 {
-    if (!(p->mode & GORT_MODE_EVENTS) && !gort__load(&gort__sched.woken_n, RELAXED))
+    if (!(p->mode & GORT_MODE_EVENTS) && !gort__load(&gort__sched.events.n, RELAXED))
         return false;
     if (!others_wait(p))
         return true;
@@ -116,7 +112,7 @@ static struct gort__g *take_woken(struct gort__p *p)
     struct gort__g *g = gort__runq_get(&p->events);
     if (!g) {
         gort__p_mode_off(p, GORT_MODE_EVENTS);
-        if (gort__load(&gort__sched.woken_n, RELAXED))
+        if (gort__load(&gort__sched.events.n, RELAXED))
             g = gort__queue_take_woken(p);
     }
     return gort__turn_begin_woken(p, g);
@@ -163,7 +159,7 @@ static void put_back_next(struct gort__p *p)
         return;
     gort__local_put(p, g);
     gort__fence(SEQ_CST); /* pairs with idle.c: for a moment it was in no queue */
-    gort__idle_wake();
+    gort__wake_idle();
 }
 
 struct gort__g *gort__turn_pick(struct gort__p *p)
@@ -185,19 +181,19 @@ struct gort__g *gort__turn_pick(struct gort__p *p)
         gort__p_mode_off(p, GORT_MODE_OWES);
         g = gort__preempted_take_first();
         if (g) {
-            gort__sysmon_sleep_calm();
+            gort__hooks.monitor.sysmon_calm();
             return g;
         }
     }
-    if (over && gort__load(&s->preempted_n, RELAXED)) {
+    if (over && gort__load(&s->preempted.n, RELAXED)) {
         p->preempted_first = !p->preempted_first;
         g = p->preempted_first ? take_preempted(p) : NULL;
     }
     if (!g)
         g = gort__runq_get(&p->runq);
-    if (!g && over && gort__load(&s->queued, RELAXED))
+    if (!g && over && gort__load(&s->global.n, RELAXED))
         g = gort__queue_take(p, 1);
-    if (!g && over && gort__load(&s->preempted_n, RELAXED))
+    if (!g && over && gort__load(&s->preempted.n, RELAXED))
         g = take_preempted(p);
     return g ? g : gort__runq_get_next(&p->runq);
 }

@@ -23,7 +23,7 @@
  * its longer sleeps.
  * Threads: each M for its P; sysmon.
  */
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 #define FEW     64                          /* so many goroutines are soon over, */
 #define TIMEOUT (5 * GORT_ARCH_TICKS_BRIEF) /* ticks, some 100 us: or they are not */
@@ -32,12 +32,12 @@
 bool gort__wake_defer(struct gort__p *p, uint32_t n)
 {
     struct gort__sched *s = &gort__sched;
-    if (gort__p_alone() || gort__load(&s->queued, RELAXED) || gort__load(&s->woken_n, RELAXED) ||
+    if (gort__sched_alone() || gort__load(&s->global.n, RELAXED) || gort__load(&s->events.n, RELAXED) ||
         gort__local_length(p) + n > FEW)
         return false;
-    if (!gort__load(&s->defer_used, RELAXED))
-        gort__store(&s->defer_used, true, RELAXED);
-    if (!gort__load(&s->defer_watched, RELAXED) && !gort__sysmon_sleep_armed())
+    if (!gort__load(&s->defer.used, RELAXED))
+        gort__store(&s->defer.used, true, RELAXED);
+    if (!gort__load(&s->defer.watched, RELAXED) && !gort__wake_sysmon_armed())
         return false;
     if (!p->deferred)
         p->defer_fair_in = p->fair_in;
@@ -54,7 +54,7 @@ static void wake(struct gort__p *p)
     if (gort__local_empty(p))
         return;
     gort__fence(SEQ_CST); /* pairs with idle.c: published long ago, now the look for idle Ps */
-    gort__idle_wake();
+    gort__wake_idle();
 }
 
 bool gort__wake_defer_look(struct gort__p *p)

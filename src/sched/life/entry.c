@@ -16,12 +16,12 @@
  * Threads: the calling thread for itself.
  */
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 /* The run is over: leaves the goroutine's stack for good and ends the thread. */
 void gort__entry_end_thread(struct gort__m *m)
 {
-    m->commit = NULL;
+    m->commit.fn = NULL;
     m->bound_g = m->handed = NULL;
     gort__store(&m->g->state, GORT_G_DEAD, RELAXED); /* from whatever it was: nobody asks any more */
     gort__arch_save_control(&m->g->ctx);
@@ -35,8 +35,7 @@ static void clear_p_bits(struct gort__m *m)
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     struct gort__p *p = m->p;
     if (p && (gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT) &&
-        p->slice == gort__load(&m->preempt_slice, RELAXED) &&
-        gort__load(&m->preempt_why, RELAXED) != GORT_WHY_NEXT)
+        p->slice == gort__load(&m->ask.slice, RELAXED) && gort__load(&m->ask.why, RELAXED) != GORT_WHY_NEXT)
         gort__p_mode_on(p, GORT_MODE_OVER); /* it has parked, or ended, instead of being stopped */
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -53,7 +52,7 @@ void gort__entry_attend(struct gort__m *m)
         if (bits & GORT_ATT_FORKED)
             gort__fatal("gort was called in the child of a fork: the child may only exec");
         if (bits & GORT_ATT_ENDED) {
-            if (m->g == &m->g0 || m->in_handler)
+            if (m->g == &m->g0 || m->preempt.in_handler)
                 return; /* the search for work ends the thread; the handler freezes it */
             gort__entry_end_thread(m);
         }
@@ -66,14 +65,14 @@ void gort__entry_attend(struct gort__m *m)
         else if (bits & GORT_ATT_NO_P)
             gort__handoff_reacquire(m);
         else
-            gort__handoff_preempt(m, m->in_handler && m->in_libc);
+            gort__handoff_preempt(m, m->preempt.in_handler && m->preempt.in_libc);
     }
 }
 
 void gort__entry_leave_slow(struct gort__m *m)
 {
     if (gort__load(&m->nested, RELAXED))
-        return; /* whoever began it looks, when it holds nothing any more: timer.c, gort__nest_end */
+        return; /* whoever began it looks, when it holds nothing any more: timer.c, gort__enter_nest_end */
     gort__os_fence_light(); /* pairs with world.c:gort__world_stop */
     while (gort__load(&m->attention, RELAXED) & ~(uint32_t)(GORT_ATT_NO_RUN | GORT_ATT_FENCE)) {
         gort__store(&m->inside, 1, RELAXED);
@@ -112,7 +111,7 @@ bool gort__entry_exposed(void)
 {
     const struct gort__m *m = gort__m_home();
     return m && !m->plain && !gort__load(&m->inside, RELAXED) && !gort__load(&m->nested, RELAXED) &&
-           !gort__load(&m->zombie_called, RELAXED);
+           !gort__load(&m->end.called, RELAXED);
 }
 
 /* A plain thread ends; or one of ours, which must not. */
@@ -136,7 +135,7 @@ void gort__entry_thread_ends(void *arg)
             break;
         }
     if (gort__load(&s->phase, RELAXED) == GORT_PHASE_ON && m->run == gort__load(&s->run, RELAXED)) {
-        s->plain_users--;
+        s->plain.users--;
         gort__supervisor_deadlock_locked(); /* perhaps everybody was waiting for this thread */
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
@@ -151,7 +150,7 @@ static bool join_run(struct gort__m *m)
     bool on = gort__load(&s->phase, RELAXED) == GORT_PHASE_ON;
     if (on) {
         m->run = gort__load(&s->run, RELAXED);
-        s->plain_users++;
+        s->plain.users++;
         if (gort__load(&gort__os_light_is_full,
                        RELAXED)) /* which may have been otherwise in the run before */
             gort__or(&m->attention, GORT_ATT_FENCE, RELAXED);
@@ -228,7 +227,7 @@ struct gort__m *gort__entry_plain(void)
         }
         if ((bits & GORT_ATT_ENDED) && m->g == &m->g0) {
             if (m->block_g) { /* in a blocking call, and the run is over: from now on it may hold locks outside */
-                gort__store(&m->zombie_called, true, RELAXED);
+                gort__store(&m->end.called, true, RELAXED);
                 gort__store(&m->inside, 0, RELEASE); /* pairs with run.c */
                 wait_for_end(m->run);
             }

@@ -14,7 +14,8 @@
  * tests/model/end.c explores who touches what, and when.
  * Invariants: (1) phase tells plain threads whether there is a run; (2) after teardown no memory of
  * the run is reachable but that of those left behind.
- * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody.
+ * Threads: gort_run by any plain thread, one at a time; gort_maxprocs by anybody; `_locked` functions with
+ * sched.lock held.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 #include "base/fatal.h"
 #include "poll/poll.h"
 #include "sched/core/san.h"
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 #define MAIN_STACK ((size_t)8 << 20)
 
@@ -69,8 +70,8 @@ static GORT_NO_TSAN void in_forked_child(void)
 
 void gort__run_done_locked(int result)
 {
-    gort__sched.result = result;
-    gort__sched.main_done = true;
+    gort__sched.main.result = result;
+    gort__sched.main.done = true;
     gort__supervisor_wake_locked();
 }
 
@@ -85,18 +86,18 @@ static struct gort__m *let_supervisor_finish(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        bool busy = s->creating; /* then it goes on: the yield may need a thread */
+        bool busy = s->supervisor.creating; /* then it goes on: the yield may need a thread */
         if (!busy)
-            s->main_ending = true;
+            s->main.ending = true;
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (!busy)
             return m;
-        m = gort__yield(m);
+        m = gort__schedule_yield(m);
         if (gort__m_wanted(m))
             gort__entry_attend(m);
         m = gort__m_self();
-        if (m->p && gort__local_seems_empty(m->p) && !gort__load(&s->queued, RELAXED) &&
-            !gort__load(&s->woken_n, RELAXED))
+        if (m->p && gort__local_seems_empty(m->p) && !gort__load(&s->global.n, RELAXED) &&
+            !gort__load(&s->events.n, RELAXED))
             gort__os_nap(SUPERVISOR_NAP); /* nobody else runs here, and the supervisor needs a CPU */
     }
 }
@@ -107,7 +108,7 @@ void gort__run_main_ends(void)
     struct gort__m *m = gort__m_self();
     if (main_call.returned) {
         gort__world_disown(m);
-        gort__store(&s->main_leaving, true, RELAXED);
+        gort__store(&s->main.leaving, true, RELAXED);
         while (!gort__world_turn(&m)) /* before it: while main waits, others may need threads */
             ;
         m = let_supervisor_finish(m);
@@ -115,11 +116,11 @@ void gort__run_main_ends(void)
     }
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (main_call.returned) {
-        s->world_final = true;
+        s->main.final = true;
         gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
-        gort__run_done_locked(s->result);
+        gort__run_done_locked(s->main.result);
     } else {
-        s->main_exited = true;
+        s->main.exited = true;
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }
@@ -128,7 +129,7 @@ static void main_start(void *unused)
 {
     (void)unused;
     int result = main_call.fn(main_call.arg);
-    gort__sched.result = result;
+    gort__sched.main.result = result;
     main_call.returned = true;
 }
 
@@ -149,7 +150,7 @@ static int start(void)
     s->ids = 1;
     gort__argmem_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
-    s->started_at = gort__os_now();
+    s->main.started_at = gort__os_now();
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();
     if (!err)
@@ -174,19 +175,19 @@ static int start(void)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     for (int i = s->procs - 1; i >= 0; i--)
         gort__p_idle_put_locked(s->ps[i]);
-    s->plain_spawned = 1;
+    s->plain.spawned = 1;
     gort__queue_put_locked(g);
     gort__store(&s->phase, GORT_PHASE_ON, RELEASE); /* pairs with entry.c */
     gort__m_start_locked(gort__p_idle_get_locked(), false);
-    struct gort__m *first = s->wanted_ms;
-    s->wanted_ms = NULL;
+    struct gort__m *first = s->ms.wanted;
+    s->ms.wanted = NULL;
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!first)
         return -ENOMEM;
-    first->has_thread = true;
+    first->life.has_thread = true;
     err = gort__os_thread_start(&first->thread, gort__m_main, first, "gort-0");
     if (err)
-        first->has_thread = false;
+        first->life.has_thread = false;
     return err;
 }
 
@@ -194,15 +195,14 @@ static int start(void)
 
 /* The Ms that are in user code, while the supervisor frees what is around them. */
 static struct gort__m *zombies;
-int gort__zombie_count; /* threads that ended runs have left behind; atomic */
 /* One of them, in this run or an earlier one, may still come back from a blocking call. */
 static bool left_running;
 
 static bool keep_stack(const char *base, size_t size)
 {
     for (struct gort__m *m = zombies; m; m = m->link)
-        if (m->zombie.stack == base) {
-            m->zombie.stack_size = size;
+        if (m->end.zombie.stack == base) {
+            m->end.zombie.stack_size = size;
             return true;
         }
     return false;
@@ -213,9 +213,9 @@ static bool keep_chunk(struct gort__chunk *c)
     for (struct gort__m *m = zombies; m; m = m->link)
         for (int i = 0; i < 3; i++) {
             /* An address in the chunk, until it is found here. */
-            const char *used = (const char *)m->zombie.chunk[i];
+            const char *used = (const char *)m->end.zombie.chunk[i];
             if (used >= c->first && used < c->limit) {
-                m->zombie.chunk[i] = c;
+                m->end.zombie.chunk[i] = c;
                 c->refs++;
             }
         }
@@ -226,37 +226,19 @@ static bool keep_chunk(struct gort__chunk *c)
 static bool keep_p(const struct gort__p *p)
 {
     for (struct gort__m *m = zombies; m; m = m->link)
-        if (m->zombie.p == p)
+        if (m->end.zombie.p == p)
             return true;
     return false;
-}
-
-static void free_p(struct gort__p *p)
-{
-    size_t page = gort__os_page();
-    gort__os_vm_unmap(p, (sizeof *p + page - 1) / page * page);
-}
-
-void gort__zombie_free(struct gort__zombie *e)
-{
-    gort__san_zombie(e->fiber);
-    if (e->p)
-        free_p(e->p);
-    if (e->stack)
-        gort__os_vm_unmap(e->stack, e->stack_size);
-    for (int i = 0; i < 3; i++)
-        if (e->chunk[i])
-            gort__slab_chunk_drop(e->chunk[i]);
 }
 
 /* The thread stands still in the handler, or runs something else than our code. */
 static bool in_user_code(struct gort__m *m)
 {
-    if (!gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
+    if (!gort__load(&m->life.started, ACQUIRE)) /* pairs with m.c */
         return false;
-    if (gort__load(&m->frozen, ACQUIRE)) /* pairs with preempt.c */
+    if (gort__load(&m->end.frozen, ACQUIRE)) /* pairs with preempt.c */
         return true;
-    return !gort__load(&m->in_handler, ACQUIRE) &&
+    return !gort__load(&m->preempt.in_handler, ACQUIRE) &&
            !gort__load(&m->nested, ACQUIRE) && /* pair with preempt.c, timer.c */
            !gort__load(&m->inside, ACQUIRE);   /* pairs with gort__leave */
 }
@@ -283,7 +265,7 @@ static struct gort__m *reap(struct gort__m *list, bool zombies_too)
         if (gort__os_thread_try_join(m->thread)) {
             if (zombies_too)
                 gort__sub(&gort__zombie_count, 1, RELAXED);
-            gort__zombie_free(&m->zombie);
+            gort__zombie_free(&m->end.zombie);
             gort__m_destroy(m);
         } else {
             m->link = rest;
@@ -324,27 +306,28 @@ static void make_zombie(struct gort__m *m)
      * g. */
     struct gort__g *g = gort__load(&m->g, ACQUIRE), *block_g = gort__load(&m->block_g, ACQUIRE);
     /* One look is not enough: a blocking call has moments inside from which it goes back to its call. */
-    while (m->has_thread && gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_OPEN && /* pairs with m.c */
+    while (m->life.has_thread &&
+           gort__load(&m->end.reaper, ACQUIRE) == GORT_REAPER_OPEN && /* pairs with m.c */
            !in_user_code(m))
         gort__os_nap(50000);
-    if (m->has_thread && gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_OPEN) { /* pairs with m.c */
+    if (m->life.has_thread && gort__load(&m->end.reaper, ACQUIRE) == GORT_REAPER_OPEN) { /* pairs with m.c */
         if (block_g)
             g = block_g;
-        if (!gort__load(&m->frozen, RELAXED))
+        if (!gort__load(&m->end.frozen, RELAXED))
             left_running = true;
-        m->zombie.p = m->p;
+        m->end.zombie.p = m->p;
         if (g != &m->g0) {
-            m->zombie.stack = g->stack->base;
-            m->zombie.fiber = g->sanitizer;
-            m->zombie.chunk[0] = (struct gort__chunk *)(void *)g;
-            m->zombie.chunk[1] = gort__load(&g->flags, RELAXED) & GORT_G_COPY ? (void *)g->arg[0] : NULL;
-            m->zombie.chunk[2] = (struct gort__chunk *)(void *)gort__load(&g->extra, RELAXED);
+            m->end.zombie.stack = g->stack->base;
+            m->end.zombie.fiber = g->sanitizer;
+            m->end.zombie.chunk[0] = (struct gort__chunk *)(void *)g;
+            m->end.zombie.chunk[1] = gort__load(&g->flags, RELAXED) & GORT_G_COPY ? (void *)g->arg[0] : NULL;
+            m->end.zombie.chunk[2] = (struct gort__chunk *)(void *)gort__load(&g->extra, RELAXED);
         }
         m->link = zombies;
         zombies = m;
         return;
     }
-    if (m->has_thread)
+    if (m->life.has_thread)
         leave(m);
     else
         gort__m_destroy(m);
@@ -355,7 +338,7 @@ static void let_go(struct gort__m *m)
 {
     uint32_t open = GORT_REAPER_OPEN;
     uintptr_t thread = m->thread;
-    if (gort__cas(&m->reaper, &open, GORT_REAPER_THREAD, ACQ_REL)) { /* pairs with m.c:gort__m_main */
+    if (gort__cas(&m->end.reaper, &open, GORT_REAPER_THREAD, ACQ_REL)) { /* pairs with m.c:gort__m_main */
         gort__add(&gort__zombie_count, 1, RELAXED);
         gort__os_thread_detach(thread);
         return;
@@ -376,22 +359,22 @@ static void end_threads(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    struct gort__m *all = s->all_ms;
+    struct gort__m *all = s->ms.all;
     s->ended = true;
     for (struct gort__m *m = all; m; m = m->all_next) {
-        gort__store(&m->quit, true, RELAXED);
+        gort__store(&m->life.quit, true, RELAXED);
         gort__or(&m->attention, GORT_ATT_ENDED, RELEASE); /* pairs with entry.c:gort__entry_attend */
     }
-    struct gort__m *dead = s->dead_ms, *free = s->free_ms;
-    s->all_ms = s->idle_ms = s->wanted_ms = s->dead_ms = s->free_ms = NULL;
+    struct gort__m *dead = s->ms.dead, *free = s->ms.free;
+    s->ms.all = s->ms.idle = s->ms.wanted = s->ms.dead = s->ms.free = NULL;
     gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     gort__os_futex_wake(&s->world_word, INT32_MAX);
     for (struct gort__m *m = all; m; m = m->all_next) {
-        if (gort__claim(&m->g0)) /* it waits like a plain thread, in a blocking call */
+        if (gort__g_claim(&m->g0)) /* it waits like a plain thread, in a blocking call */
             m->g0.wait_slot = (void *)(intptr_t)-ECANCELED;
-        gort__m_wake(m);
+        gort__note_wake(m);
     }
     gort__world_event(); /* a plain thread may be stopping the world */
     gort__preempt_freeze(all);
@@ -425,9 +408,9 @@ static void send_away_plain(void)
         for (struct gort__m *m = s->plain_ms; m; m = m->all_next) {
             if (gort__load(&m->inside, ACQUIRE)) /* pairs with gort__leave */
                 again = true;
-            if (gort__claim(&m->g0)) { /* it waits for somebody who is gone */
+            if (gort__g_claim(&m->g0)) { /* it waits for somebody who is gone */
                 m->g0.wait_slot = (void *)(intptr_t)-ECANCELED;
-                gort__m_wake(m);
+                gort__note_wake(m);
             }
             if (again)
                 continue;
@@ -448,7 +431,7 @@ static void forget_fibers(void)
             struct gort__g *g = (struct gort__g *)(void *)at;
             bool zombie = false;
             for (struct gort__m *m = zombies; m; m = m->link)
-                zombie |= (char *)m->zombie.chunk[0] == at;
+                zombie |= (char *)m->end.zombie.chunk[0] == at;
             if (!zombie)
                 gort__san_forget(g);
         }
@@ -469,15 +452,14 @@ static void teardown(struct gort__m *former)
     if (at_end)
         at_end();
     gort__stack_destroy(keep_stack);
-    for (size_t i = 0; i < sizeof s->blocks / sizeof *s->blocks; i++)
-        gort__slab_destroy(&s->blocks[i], keep_chunk);
+    gort__argmem_destroy(keep_chunk);
     gort__slab_destroy(&s->extras, keep_chunk);
     gort__slab_destroy(&s->gs, keep_chunk);
     for (int i = 0; i < s->p_made; i++) {
         if (s->ps[i]->timer_cache)
             gort__alloc_free(s->ps[i]->timer_cache, GORT_TIMER_BYTES);
         if (!keep_p(s->ps[i]))
-            free_p(s->ps[i]);
+            gort__p_free(s->ps[i]);
     }
     for (struct gort__m *m = zombies, *next; m; m = next) {
         next = m->link;
@@ -528,31 +510,31 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     gort__store(&gort__lock_exposed, gort__entry_exposed, RELAXED);
     if (!fork_hook)
         fork_hook = gort__os_at_fork_child(in_forked_child) == 0;
-    gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, gort_dump};
+    gort__fatal_hooks = (struct gort__fatal_hooks){gort__hooks.outer.dump_who, gort_dump};
     gort__store(&s->run, s->run + 1, RELAXED);
     main_call.fn = fn;
     main_call.arg = arg;
     main_call.returned = false;
     struct gort__m *former = gort__m_self();
     has_quit = gort__os_signal_take(SIGQUIT, on_quit);
-    gort__overflow_init();
+    gort__hooks.outer.overflow_init();
     err = start();
     if (!err) {
         gort__supervisor_loop();
-        if (!s->world_final)
+        if (!s->main.final)
             gort__world_stop(NULL);
     }
-    int result = err ? err : s->result;
+    int result = err ? err : s->main.result;
     gort__store(&s->phase, GORT_PHASE_ENDING, SEQ_CST); /* pairs with entry.c and gort_dump */
     gort__sysmon_quiet();
     wait_for_dumpers();
     end_threads();
     gort__sysmon_stop(); /* frees a stack: not while the world is stopped, also those who have malloc's lock */
     send_away_plain();
-    gort__census_print();
-    gort__overflow_end();
+    gort__hooks.outer.census_print();
+    gort__hooks.outer.overflow_end();
     gort__preempt_end(left_running);
-    gort__fatal_hooks = (struct gort__fatal_hooks){gort__dump_who, NULL};
+    gort__fatal_hooks = (struct gort__fatal_hooks){gort__hooks.outer.dump_who, NULL};
     teardown(former);
     *gort__os_errno() = saved;
     return result;
@@ -576,7 +558,7 @@ int gort_maxprocs(int n)
         return old ? old : gort__os_cpus();
     }
     int old = gort__load(&s->procs, RELAXED);
-    if (n >= 1 && gort__load(&s->world_owner, RELAXED) != m) {
+    if (n >= 1 && gort__load(&s->world.owner, RELAXED) != m) {
         if (gort__world_stop(&m)) {
             old = s->procs;
             gort__store(&s->conf.maxprocs_set, true, RELAXED);

@@ -15,7 +15,7 @@
 #include "base/fatal.h"
 #include "base/fmt.h"
 #include "poll/poll.h"
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 #define SUSPECT_EVERY INT64_C(100000000) /* ns between looks whether a deadlock is real */
 #define RETRY_EVERY   INT64_C(10000000)  /* ns between tries to create a refused thread */
@@ -25,39 +25,39 @@
 
 void gort__supervisor_wake_locked(void)
 {
-    gort__add(&gort__sched.supervisor_word, 1, RELEASE); /* pairs with gort__supervisor_loop */
-    gort__os_futex_wake(&gort__sched.supervisor_word, 1);
+    gort__add(&gort__sched.supervisor.word, 1, RELEASE); /* pairs with gort__supervisor_loop */
+    gort__os_futex_wake(&gort__sched.supervisor.word, 1);
 }
 
 void gort__supervisor_deadlock_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main_done || (s->world_word & 1))
+    if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main.done || (s->world_word & 1))
         return;
-    if (s->idle_count < (uint32_t)s->procs || s->queue.n || s->woken.n || s->preempted.n || s->line.n ||
-        s->without_p)
+    if (s->idle_count < (uint32_t)s->procs || s->global.list.n || s->events.list.n || s->preempted.list.n ||
+        s->line.list.n || s->without_p)
         return;
-    gort__scavenge_stack_stir_locked();
+    gort__hooks.outer.scavenge_stir_locked();
     uint64_t live = gort__g_count();
     if (live == 0) {
         gort__run_done_locked(0);
         return;
     }
-    if (s->plain_users || gort__timer_count() || gort__poll_pending())
+    if (s->plain.users || gort__timer_count() || gort__poll_pending())
         return;
-    if (s->poll_owner) { /* it may hold goroutines that it is about to ready; else it comes here itself */
+    if (s->poll.owner) { /* it may hold goroutines that it is about to ready; else it comes here itself */
         gort__poll_kick();
         return;
     }
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
-    int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->m_count + (GORT_TSAN ? 1 : 0);
+    int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->ms.n + (GORT_TSAN ? 1 : 0);
     ours += gort__load(&gort__zombie_count, RELAXED);
-    if (total == 0 || total > ours || s->spare_coming) {
-        s->suspect = true;
+    if (total == 0 || total > ours || s->limit.spare_coming) {
+        s->supervisor.suspect = true;
         gort__supervisor_wake_locked();
         return;
     }
-    if (s->main_exited)
+    if (s->main.exited)
         gort__fatal("all goroutines are asleep (main has ended) - deadlock!");
     gort__fatal("all goroutines are asleep - deadlock!");
 }
@@ -67,23 +67,23 @@ static void refused(struct gort__m *m, int err)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
+    for (struct gort__m **at = &s->ms.all; *at; at = &(*at)->all_next)
         if (*at == m) {
             *at = m->all_next;
             break;
         }
-    gort__store(&s->m_count, s->m_count - 1, RELAXED);
-    s->refused = true;
+    gort__store(&s->ms.n, s->ms.n - 1, RELAXED);
+    s->limit.refused = true;
     gort__tight_update_locked();
-    if (!s->said_refused)
+    if (!s->said.refused)
         gort__warn(
             "cannot create a thread (%s): going on with %d threads, and trying again; raise the limit (ulimit "
             "-u, pids.max), or make fewer blocking calls at a time",
-            strerrordesc_np(-err), s->m_count);
-    s->said_refused = true;
-    if (m->spare)
-        s->spare_coming = false;
-    struct gort__p *p = m->next_p;
+            strerrordesc_np(-err), s->ms.n);
+    s->said.refused = true;
+    if (m->life.spare)
+        s->limit.spare_coming = false;
+    struct gort__p *p = m->handoff.next_p;
     bool spinning = m->spinning;
     gort__m_found_p_locked(m); /* its P may have been taken while it waited for its thread */
     gort__m_retire_locked(m);
@@ -98,7 +98,7 @@ static void refused(struct gort__m *m, int err)
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
-        gort__m_wake(other);
+        gort__note_wake(other);
 }
 
 /* Creates the thread of each wanted M. False: some were refused. */
@@ -109,10 +109,10 @@ static bool create_wanted(struct gort__m *m)
         struct gort__m *next = m->link;
         char name[16];
         gort__fmt(name, sizeof name, "gort-%d", m->id);
-        gort__store(&m->has_thread, true, RELAXED); /* before it runs */
+        gort__store(&m->life.has_thread, true, RELAXED); /* before it runs */
         int err = gort__os_thread_start(&m->thread, gort__m_main, m, name);
         if (err) {
-            gort__store(&m->has_thread, false, RELAXED);
+            gort__store(&m->life.has_thread, false, RELAXED);
             refused(m, err);
             all = false;
         }
@@ -127,7 +127,7 @@ static bool no_threads(void)
 {
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool none = s->m_count == 0;
+    bool none = s->ms.n == 0;
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     return none;
 }
@@ -149,8 +149,8 @@ static bool reap_dead(struct gort__m *m)
         if (gone) {
             gort__m_retire_locked(m);
         } else {
-            m->link = s->dead_ms;
-            s->dead_ms = m;
+            m->link = s->ms.dead;
+            s->ms.dead = m;
         }
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         some |= !gone;
@@ -167,7 +167,7 @@ static void follow_limits(void)
         n = GORT_MAXPROCS_MAX;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     bool change = !gort__load(&s->conf.maxprocs_set, RELAXED) && n != gort__load(&s->procs, RELAXED) &&
-                  !s->main_done;
+                  !s->main.done;
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!change)
         return;
@@ -192,31 +192,31 @@ void gort__supervisor_loop(void)
     int64_t limits_at = next_limits(), suspect_at = 0, starved_at = 0, reap = REAP_FIRST;
     for (;;) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        uint32_t seen = gort__load(&s->supervisor_word,
+        uint32_t seen = gort__load(&s->supervisor.word,
                                    ACQUIRE); /* pairs with gort__supervisor_wake_locked */
-        bool create = !s->main_done && !s->main_ending;
-        struct gort__m *dead = create ? s->dead_ms : NULL;
-        s->creating = create;
-        bool done = s->main_done, suspect = s->suspect;
-        bool starved = s->starved, retry = starved && gort__os_now() >= starved_at;
+        bool create = !s->main.done && !s->main.ending;
+        struct gort__m *dead = create ? s->ms.dead : NULL;
+        s->supervisor.creating = create;
+        bool done = s->main.done, suspect = s->supervisor.suspect;
+        bool starved = s->limit.starved, retry = starved && gort__os_now() >= starved_at;
         if (retry) {
             /* The one that is woken below finds out; but if somebody spins just now nobody is, and it is
              * tried again. */
-            s->starved = s->line.n || ((s->queue.n || s->woken.n) && s->idle_ps);
-            gort__store(&s->no_m, false, RELAXED);
+            s->limit.starved = s->line.list.n || ((s->global.list.n || s->events.list.n) && s->idle_ps);
+            gort__store(&s->limit.no_m, false, RELAXED);
             starved_at = gort__os_now() + RETRY_EVERY;
-            if (create && s->refused)
+            if (create && s->limit.refused)
                 gort__m_probe_locked(); /* until its thread runs all others are let through as before */
         }
-        struct gort__m *wanted = create ? s->wanted_ms : NULL;
+        struct gort__m *wanted = create ? s->ms.wanted : NULL;
         if (suspect && gort__os_now() >= suspect_at) {
-            s->suspect = false;
+            s->supervisor.suspect = false;
             suspect_at = gort__os_now() + SUSPECT_EVERY;
             gort__supervisor_deadlock_locked();
-            suspect = s->suspect;
+            suspect = s->supervisor.suspect;
         }
         if (create)
-            s->wanted_ms = s->dead_ms = NULL;
+            s->ms.wanted = s->ms.dead = NULL;
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         bool created = create_wanted(wanted);
         bool dying = reap_dead(dead);
@@ -224,7 +224,7 @@ void gort__supervisor_loop(void)
         if (done)
             return;
         if (retry) /* work may wait for an M */
-            gort__idle_wake();
+            gort__wake_idle();
         created &= !starved;
         bool unwatched = create && !s->sysmon_on && gort__sysmon_start() != 0;
         if (create && !created && no_threads()) {
@@ -232,13 +232,13 @@ void gort__supervisor_loop(void)
             unwatched = true;
         }
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        s->creating = false;
+        s->supervisor.creating = false;
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         if (unwatched) {
             created = false; /* no thread for it: tried again like the others */
             gort__sysmon_stand_in();
         }
-        int64_t until = gort__scavenge_stack(gort__os_now());
+        int64_t until = gort__hooks.outer.scavenge(gort__os_now());
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;
@@ -246,7 +246,7 @@ void gort__supervisor_loop(void)
             look_at = gort__os_now() + reap;
         if (until > look_at)
             until = look_at;
-        gort__os_futex_wait(&s->supervisor_word, seen, until);
+        gort__os_futex_wait(&s->supervisor.word, seen, until);
         if (created && gort__os_now() >= limits_at) {
             follow_limits();
             limits_at = next_limits();

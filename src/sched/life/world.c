@@ -16,27 +16,27 @@
  * world_word is odd while the world is stopped (or about to be); its value tells one stop from the
  * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
  * tests/model/world.c explores it, with a goroutine that calls, blocks, loses its P, or is woken meanwhile.
- * Threads: one stopper at a time (world_busy).
+ * Threads: one stopper at a time (world_busy); `_locked` functions with sched.lock held.
  */
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sched/life/life.h"
 
 void gort__world_event(void)
 {
-    gort__add(&gort__sched.world_event, 1, RELEASE); /* pairs with all_stopped's caller */
-    gort__os_futex_wake(&gort__sched.world_event, 1);
+    gort__add(&gort__sched.world.event, 1, RELEASE); /* pairs with all_stopped's caller */
+    gort__os_futex_wake(&gort__sched.world.event, 1);
 }
 
 void gort__world_publish_sp(struct gort__m *m, void *sp)
 {
-    gort__store(&m->parked_sp, sp, RELEASE); /* pairs with user_stopped_locked */
+    gort__store(&m->stack.parked_sp, sp, RELEASE); /* pairs with user_stopped_locked */
     if (GORT_UNLIKELY(gort__load(&gort__sched.world_word, RELAXED) & 1))
         gort__world_event();
 }
 
-/* The lowest bit of m->parked_sp: it is where it was, but may go on in a moment. */
+/* The lowest bit of m->stack.parked_sp: it is where it was, but may go on in a moment. */
 static void *waking(void *sp)
 {
     return (char *)sp + 1;
@@ -57,25 +57,25 @@ static bool sleeps_parked(const void *parked_sp)
 void gort__world_retract_sp(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    void *sp = m->parked_sp;
+    void *sp = m->stack.parked_sp;
     for (;;) {
-        gort__store(&m->parked_sp, waking(sp), RELAXED);
+        gort__store(&m->stack.parked_sp, waking(sp), RELAXED);
         gort__fence(SEQ_CST); /* pairs with stop_users */
         uint32_t word = gort__load(&s->world_word, RELAXED);
-        if (GORT_LIKELY(!gort__load(&s->world_stay_asleep, ACQUIRE)) || m->plain || /* pairs with let_go_on */
-            gort__load(&s->world_owner, RELAXED) == m)
+        if (GORT_LIKELY(!gort__load(&s->world.stay_asleep, ACQUIRE)) || m->plain || /* pairs with let_go_on */
+            gort__load(&s->world.owner, RELAXED) == m)
             break;
         gort__world_publish_sp(m, sp);
         gort__os_futex_wait(&s->world_word, word, INT64_MAX);
     }
-    gort__store(&m->parked_sp, NULL, RELAXED);
+    gort__store(&m->stack.parked_sp, NULL, RELAXED);
 }
 
 static void let_go_on(void)
 {
     struct gort__sched *s = &gort__sched;
-    gort__store(&s->world_owner, NULL, RELAXED);
-    gort__store(&s->world_stay_asleep, false, RELEASE); /* pairs with gort__world_retract_sp */
+    gort__store(&s->world.owner, NULL, RELAXED);
+    gort__store(&s->world.stay_asleep, false, RELEASE); /* pairs with gort__world_retract_sp */
     gort__world_start();
 }
 
@@ -87,12 +87,12 @@ void gort__world_wait(struct gort__m *m)
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         uint32_t word = s->world_word;
         if (!(word & 1)) {
-            gort__store(&m->parked_sp, NULL, RELAXED);
+            gort__store(&m->stack.parked_sp, NULL, RELAXED);
             gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
             gort__lock_release(&s->lock, GORT_RANK_SCHED);
             return;
         }
-        m->stopped = true;
+        m->handoff.stopped = true;
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         gort__world_event();
         gort__os_futex_wait(&s->world_word, word, INT64_MAX);
@@ -105,9 +105,9 @@ static bool all_stopped(struct gort__m *self)
     struct gort__sched *s = &gort__sched;
     bool all = true;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    for (struct gort__m *m = s->all_ms; m && all; m = m->all_next) {
-        bool holds_p = m->p || m->next_p;
-        if (m != self && holds_p && !m->stopped &&
+    for (struct gort__m *m = s->ms.all; m && all; m = m->all_next) {
+        bool holds_p = m->p || m->handoff.next_p;
+        if (m != self && holds_p && !m->handoff.stopped &&
             (gort__load(&m->inside, ACQUIRE) ||
              gort__load(&m->nested, ACQUIRE))) /* pairs with gort__leave, timer.c */
             all = false;
@@ -122,23 +122,23 @@ static bool wait_for_turn(struct gort__m **m)
 {
     if (!m) {
         gort__os_nap(100000);
-        return !gort__load(&gort__sched.main_leaving, RELAXED) &&
-               !gort__load(&gort__sched.main_done, RELAXED);
+        return !gort__load(&gort__sched.main.leaving, RELAXED) &&
+               !gort__load(&gort__sched.main.done, RELAXED);
     }
     if ((*m)->p)
-        *m = gort__yield(*m);
+        *m = gort__schedule_yield(*m);
     else
         gort__os_nap(100000);
     if (gort__m_wanted(*m))
         gort__entry_attend(*m);
     *m = gort__m_self();
-    return !gort__load(&gort__sched.main_leaving, RELAXED) &&
+    return !gort__load(&gort__sched.main.leaving, RELAXED) &&
            !(gort__load(&(*m)->attention, RELAXED) & (GORT_ATT_NO_RUN | GORT_ATT_ENDED));
 }
 
 bool gort__world_turn(struct gort__m **caller)
 {
-    while (gort__xchg(&gort__sched.world_busy, 1, ACQUIRE)) /* pairs with gort__world_start */
+    while (gort__xchg(&gort__sched.world.busy, 1, ACQUIRE)) /* pairs with gort__world_start */
         if (!wait_for_turn(caller))
             return false;
     return true;
@@ -149,22 +149,22 @@ void gort__world_stop_now(struct gort__m *self)
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
-    for (struct gort__m *m = s->all_ms; m; m = m->all_next)
+    for (struct gort__m *m = s->ms.all; m; m = m->all_next)
         if (m != self)
             gort__or(&m->attention, GORT_ATT_WORLD, RELAXED);
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     for (;;) {
-        uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
+        uint32_t seen = gort__load(&s->world.event, ACQUIRE); /* pairs with gort__world_event */
         if (all_stopped(self))
             return;
-        gort__os_futex_wait(&s->world_event, seen, INT64_MAX);
+        gort__os_futex_wait(&s->world.event, seen, INT64_MAX);
     }
 }
 
 bool gort__world_stop(struct gort__m **caller)
 {
-    if (gort__load(&gort__sched.main_leaving, RELAXED) || !gort__world_turn(caller))
+    if (gort__load(&gort__sched.main.leaving, RELAXED) || !gort__world_turn(caller))
         return false;
     gort__world_stop_now(caller ? *caller : NULL);
     return true;
@@ -182,18 +182,19 @@ int64_t gort__world_timeout = INT64_C(5000000000);
  * meanwhile, a signal tells. */
 static bool user_stopped_locked(struct gort__m *m, bool first)
 {
-    if (m->stopped || !gort__load(&m->started, ACQUIRE)) /* pairs with m.c */
+    if (m->handoff.stopped || !gort__load(&m->life.started, ACQUIRE)) /* pairs with m.c */
         return true;
     if (!gort__load(&m->inside, ACQUIRE) &&
         !gort__load(&m->nested, ACQUIRE)) /* pair with gort__leave, timer.c */
         return false;
-    if (first && gort__load(&m->in_handler, RELAXED))
+    if (first && gort__load(&m->preempt.in_handler, RELAXED))
         gort__preempt_ask(m, true);
     /* Twice, because block_g is set before g changes to g0, and cleared after it changes back. Pair with
      * block.c. */
     bool idle = !gort__load(&m->block_g, ACQUIRE) && gort__load(&m->g, ACQUIRE) == &m->g0 &&
                 !gort__load(&m->block_g, RELAXED);
-    return idle || sleeps_parked(gort__load(&m->parked_sp, ACQUIRE)); /* pairs with gort__world_publish_sp */
+    return idle ||
+           sleeps_parked(gort__load(&m->stack.parked_sp, ACQUIRE)); /* pairs with gort__world_publish_sp */
 }
 
 /* Signals everybody who runs user code until all of them have come to the handler. False: one does not. */
@@ -201,13 +202,13 @@ static bool stop_users(struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
     int64_t deadline = gort__os_now() + gort__world_timeout;
-    gort__store(&s->world_stay_asleep, true, RELAXED);
+    gort__store(&s->world.stay_asleep, true, RELAXED);
     gort__os_fence_heavy(); /* pairs with gort__world_retract_sp */
     for (int round = 0;; round++) {
-        uint32_t seen = gort__load(&s->world_event, ACQUIRE); /* pairs with gort__world_event */
+        uint32_t seen = gort__load(&s->world.event, ACQUIRE); /* pairs with gort__world_event */
         bool all = true;
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        for (struct gort__m *m = s->all_ms; m; m = m->all_next)
+        for (struct gort__m *m = s->ms.all; m; m = m->all_next)
             if (m != self && !user_stopped_locked(m, round == 0)) {
                 all = false;
                 if (round % 10 == 0)
@@ -218,7 +219,7 @@ static bool stop_users(struct gort__m *self)
             return true;
         if (round >= USER_LOOKS && gort__os_now() > deadline)
             return false;
-        gort__os_futex_wait(&s->world_event, seen, gort__os_now() + INT64_C(1000000));
+        gort__os_futex_wait(&s->world.event, seen, gort__os_now() + INT64_C(1000000));
     }
 }
 
@@ -229,7 +230,7 @@ int gort_world_stop(void)
     int err = 0;
     if (!m) /* or it is left from a run that is over */
         return gort__load(&s->phase, RELAXED) == GORT_PHASE_NONE ? -ESRCH : -ECANCELED;
-    if (gort__load(&s->world_owner, RELAXED) == m)
+    if (gort__load(&s->world.owner, RELAXED) == m)
         err = -EBUSY;
     else if (!gort__world_stop(&m))
         err = -ECANCELED;
@@ -237,7 +238,7 @@ int gort_world_stop(void)
         let_go_on();
         err = -ETIMEDOUT;
     } else {
-        gort__store(&s->world_owner, m, RELAXED);
+        gort__store(&s->world.owner, m, RELAXED);
     }
     gort__leave(m);
     return err;
@@ -247,7 +248,7 @@ int gort_world_start(void)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = gort__m_self();
-    if (!m || gort__load(&s->world_owner, RELAXED) != m)
+    if (!m || gort__load(&s->world.owner, RELAXED) != m)
         return -EPERM;
     m = gort__enter();
     let_go_on();
@@ -257,7 +258,7 @@ int gort_world_start(void)
 
 void gort__world_disown(struct gort__m *m)
 {
-    if (gort__load(&gort__sched.world_owner, RELAXED) == m)
+    if (gort__load(&gort__sched.world.owner, RELAXED) == m)
         let_go_on();
 }
 
@@ -292,8 +293,8 @@ void gort__world_start(void)
     struct gort__sched *s = &gort__sched;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
-    for (struct gort__m *m = s->all_ms; m; m = m->all_next) {
-        m->stopped = false;
+    for (struct gort__m *m = s->ms.all; m; m = m->all_next) {
+        m->handoff.stopped = false;
         gort__and(&m->attention, ~(uint32_t)GORT_ATT_WORLD, RELAXED);
     }
     struct gort__m *wake = distribute_locked();
@@ -301,11 +302,11 @@ void gort__world_start(void)
     gort__os_futex_wake(&s->world_word, INT32_MAX);
     while (wake) {
         struct gort__m *next = wake->link;
-        gort__m_wake(wake);
+        gort__note_wake(wake);
         wake = next;
     }
-    gort__store(&s->world_busy, 0, RELEASE); /* pairs with gort__world_stop */
+    gort__store(&s->world.busy, 0, RELEASE); /* pairs with gort__world_stop */
     gort__fence(SEQ_CST);                    /* pairs with idle.c */
-    if (gort__idle_has_work() || gort__poller_vacant())
-        gort__idle_wake();
+    if (gort__queue_has_work() || gort__poller_vacant())
+        gort__wake_idle();
 }

@@ -28,7 +28,7 @@
 #include "base/fatal.h"
 #include "mem/sanitize.h"
 #include "os/force.h"
-#include "sched/verbs.h"
+#include "sched/monitor/monitor.h"
 
 #define DEFERRALS_MAX     3       /* times */
 #define POLITE_FOR        1000000 /* ns of CPU time between them */
@@ -39,25 +39,25 @@ static int signo; /* of the current or last run; atomic: threads that a run left
 /* Stops for good. The record, the goroutine and its stack stay as they are. */
 __attribute__((noreturn)) static void freeze_here(struct gort__m *m)
 {
-    gort__store(&m->inside, 0, RELEASE); /* pairs with run.c:make_zombie */
-    gort__store(&m->frozen, 1, RELEASE); /* pairs with gort__preempt_freeze */
+    gort__store(&m->inside, 0, RELEASE);     /* pairs with run.c:make_zombie */
+    gort__store(&m->end.frozen, 1, RELEASE); /* pairs with gort__preempt_freeze */
     for (;;)
-        gort__os_futex_wait(&m->frozen, 1, INT64_MAX);
+        gort__os_futex_wait(&m->end.frozen, 1, INT64_MAX);
 }
 
 /* The run has ended, and the thread computes. Back from a blocking call it ends; unless it runs on its own
  * stack (gort_block), which comes to its end by itself. */
 static void run_is_over(struct gort__m *m)
 {
-    if (!gort__load(&m->slept_at_end, RELAXED))
+    if (!gort__load(&m->end.slept, RELAXED))
         freeze_here(m);
-    if (m->block_g && !m->on_g0)
+    if (m->block_g && !m->block.on_g0)
         gort__store(&m->g, m->block_g, RELAXED);
     if (m->g == &m->g0)
         return;
     gort__arch_set_self(m);
     gort__store(&m->inside, 1, RELAXED);
-    gort__entry_end_thread(m);
+    gort__hooks.life.end_thread(m);
 }
 
 #define FREEZE_GRACE INT64_C(2000000) /* ns of CPU time, in which it may still call us */
@@ -66,8 +66,7 @@ static void run_is_over(struct gort__m *m)
  * since then has not had its time. */
 static bool grace_is_over(struct gort__m *m)
 {
-    int64_t from = gort__load(&m->cpu_at_end, RELAXED),
-            cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
+    int64_t from = gort__load(&m->end.cpu, RELAXED), cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     return from && (cpu < 0 || cpu - from >= FREEZE_GRACE);
 }
 
@@ -77,10 +76,10 @@ static bool grace_is_over(struct gort__m *m)
 static void meet_end(struct gort__m *m, uint32_t bits, bool off, bool libc, const struct gort__os_signal *s)
 {
     /* Masked: it ran on without a P. */
-    bool waits = (bits & GORT_ATT_NO_P) && !gort__load(&m->masked, RELAXED);
-    if (!waits && !gort__load(&m->slept_at_end, RELAXED) && !grace_is_over(m))
+    bool waits = (bits & GORT_ATT_NO_P) && !gort__load(&m->preempt.masked, RELAXED);
+    if (!waits && !gort__load(&m->end.slept, RELAXED) && !grace_is_over(m))
         return;
-    if (!libc && (!off || m->deferrals++ >= DEFERRALS_OFF_MAX) && !gort__os_text_loading(s))
+    if (!libc && (!off || m->preempt.deferrals++ >= DEFERRALS_OFF_MAX) && !gort__os_text_loading(s))
         run_is_over(m);
     gort__os_cpu_timer_arm(m->timer, POLITE_FOR);
 }
@@ -99,7 +98,7 @@ static uint32_t wanted(struct gort__m *m, bool shadow)
 static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal *s)
 {
     if (gort__load(&m->inside, RELAXED) || gort__load(&m->nested, RELAXED) ||
-        gort__load(&m->zombie_called, RELAXED))
+        gort__load(&m->end.called, RELAXED))
         return; /* its exit looks */
     uint32_t bits = wanted(m, shadow);
     if (!bits)
@@ -110,30 +109,30 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
         meet_end(m, bits, off, libc, s);
         return;
     }
-    if (in_libc && !(bits & GORT_ATT_WORLD) && m->deferrals < DEFERRALS_MAX) {
-        m->deferrals++;
+    if (in_libc && !(bits & GORT_ATT_WORLD) && m->preempt.deferrals < DEFERRALS_MAX) {
+        m->preempt.deferrals++;
         if (gort__os_cpu_timer_arm(m->timer, POLITE_FOR))
             return;
     }
-    m->deferrals = 0;
+    m->preempt.deferrals = 0;
     /* Which holds registers. */
-    m->met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context : (void *)s->sp;
-    gort__store(&m->in_handler, true, RELAXED);
-    gort__store(&m->in_libc, in_libc, RELAXED);
+    m->preempt.met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context : (void *)s->sp;
+    gort__store(&m->preempt.in_handler, true, RELAXED);
+    gort__store(&m->preempt.in_libc, in_libc, RELAXED);
     do {
         gort__store(&m->inside, 1, RELAXED);
         gort__os_fence_light(); /* pairs with world.c and handoff.c */
         if (shadow || m->g == &m->g0)
-            gort__world_wait(m);
+            gort__hooks.life.world_wait(m);
         else
-            gort__entry_attend(m);
+            gort__hooks.life.attend(m);
         gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and handoff.c */
         gort__os_fence_light();              /* pairs with world.c and handoff.c */
         bits = wanted(m, shadow);
     } while (bits && !(bits & GORT_ATT_ENDED));
     if (bits)
         meet_end(m, bits, off, libc, s);
-    gort__store(&m->in_handler, false, RELEASE); /* pairs with run.c:make_zombie */
+    gort__store(&m->preempt.in_handler, false, RELEASE); /* pairs with run.c:make_zombie */
 }
 
 #define BLANK_FOR INT64_C(10000000000) /* ns */
@@ -147,17 +146,17 @@ static void on_signal(const struct gort__os_signal *s)
     bool ours = (s->timer || s->thread) && s->value == &signo;
     /* When too many signals are queued, one without a sender is taken for ours for a while after we sent
      * one. */
-    int64_t sent = m && s->blank ? gort__load(&m->signalled, RELAXED) : 0;
+    int64_t sent = m && s->blank ? gort__load(&m->preempt.signalled, RELAXED) : 0;
     ours |= sent && gort__os_now() - sent < BLANK_FOR;
     char *here = __builtin_frame_address(0);
-    if (!ours && m && m->chaining && here < m->chaining)
+    if (!ours && m && m->preempt.chaining && here < m->preempt.chaining)
         return; /* the program's handler calls ours in turn; one that has left by siglongjmp does not lie above us */
     if (!ours) {
         if (m)
-            m->chaining = here;
+            m->preempt.chaining = here;
         gort__os_signal_chain(s);
         if (m)
-            m->chaining = NULL;
+            m->preempt.chaining = NULL;
     } else if (m && !gort__sched.forked) /* else it came too late: another thread has the number now */
         handle(m, shadow, s);
 }
@@ -166,7 +165,7 @@ static void on_signal(const struct gort__os_signal *s)
 
 static void send_to(struct gort__m *m, int tid)
 {
-    gort__store(&m->signalled, gort__os_now(), RELAXED);
+    gort__store(&m->preempt.signalled, gort__os_now(), RELAXED);
     gort__os_thread_signal(tid, gort__load(&signo, RELAXED), &signo);
 }
 
@@ -240,34 +239,35 @@ void gort__preempt_thread_end(struct gort__m *m)
 /* From now on the time counts in which m may still call us. */
 static void begin_grace(struct gort__m *m)
 {
-    if (m->cpu_at_end)
+    if (m->end.cpu)
         return;
     int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
-    gort__store(&m->cpu_at_end, cpu > 0 ? cpu : 1, RELAXED);
+    gort__store(&m->end.cpu, cpu > 0 ? cpu : 1, RELAXED);
 }
 
 /* What m does is settled: it ends by itself, stands still, or sleeps in the kernel and will be met when it
  * wakes. */
 static bool settled(struct gort__m *m)
 {
-    if (!gort__load(&m->has_thread, RELAXED) || gort__load(&m->zombie_called, RELAXED) ||
-        !gort__load(&m->started, ACQUIRE) || gort__load(&m->frozen, ACQUIRE)) /* pair with m.c, freeze_here */
+    if (!gort__load(&m->life.has_thread, RELAXED) || gort__load(&m->end.called, RELAXED) ||
+        !gort__load(&m->life.started, ACQUIRE) ||
+        gort__load(&m->end.frozen, ACQUIRE)) /* pair with m.c, freeze_here */
         return true;
-    if (gort__load(&m->in_handler, ACQUIRE)) /* pairs with handle */
+    if (gort__load(&m->preempt.in_handler, ACQUIRE)) /* pairs with handle */
         return false;
     if (gort__load(&m->inside, ACQUIRE) ||
         gort__load(&m->nested, ACQUIRE)) /* pairs with gort__leave, timer.c */
         return true;
     int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
-    bool left = gort__load(&m->slept_at_end, RELAXED);
-    if (gort__sysmon_asleep(&m->stall_at_end, tid, gort__os_now(), false) &&
-        !gort__load(&m->in_handler, ACQUIRE)) { /* pairs with handle */
-        gort__store(&m->slept_at_end, true, RELAXED);
+    bool left = gort__load(&m->end.slept, RELAXED);
+    if (gort__stall_asleep(&m->end.stall, tid, gort__os_now(), false) &&
+        !gort__load(&m->preempt.in_handler, ACQUIRE)) { /* pairs with handle */
+        gort__store(&m->end.slept, true, RELAXED);
         if (!left && timer >= 0) /* it has its time when it comes back: it may be about to call us */
             gort__os_cpu_timer_arm(timer, FREEZE_GRACE);
         return true;
     }
-    if (left && gort__load(&m->on_g0, RELAXED)) /* run_is_over lets it go on */
+    if (left && gort__load(&m->block.on_g0, RELAXED)) /* run_is_over lets it go on */
         return true;
     /* Most call us, or block, in a moment, and end in a clean way. Also those that slept at the first look:
      * perhaps for a lock of stdio, which asks for none when the program exits. */

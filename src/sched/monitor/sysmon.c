@@ -32,31 +32,10 @@
 
 #include "base/fatal.h"
 #include "poll/poll.h"
-#include "sched/verbs.h"
+#include "sched/monitor/monitor.h"
 
-#define US            INT64_C(1000)
-#define MS            INT64_C(1000000)
-#define LOOK_FIRST    (40 * US) /* after a P was taken; an M that is woken runs after some 30 */
-#define LOOK_CHURNING (4 * MS)  /* 2 % of a busy echo server are the price of 1 ms */
-#define CALM          (1 * MS) /* so long after the last P was taken the next one may still be taken at first sight */
-#define SLICE_WOKEN   (1 * MS)   /* a woken goroutine that computes for longer is an ordinary one */
-#define NEXT_LATE     (2 * MS)   /* so long may one wait to run next on a P whose goroutine computes */
-#define OVERDUE       (4 * MS)   /* a timer, while a P is idle */
-#define SLACK_MOST    (4 * MS)   /* of timers and fds, when all Ps are busy and see to them */
-#define SLACK_LEAST   (100 * US) /* the first step to that */
-#define ASK_AGAIN     (10 * MS)
-#define BLIND         (10 * MS) /* a CPU clock that stands still for so long: asleep, if /proc does not tell */
-#define CALL_CPU      (200 * US) /* in one announced call: it computes there */
-#define CHURN_MIN     8          /* switches of a P between two looks */
-#define HOG_PROVEN    (10 * MS)  /* so much CPU time without a sleep makes a hog */
-/* Of its own CPU time: a CPU timer goes off at the kernel's tick, every 4 ms at HZ 250. */
-#define TIMER_LATE (5 * MS)
-/* So much CPU time with our signal blocked and pending: it is not just in a handler. */
-#define MASKED_CPU (2 * MS)
-#define HOG_LOOK   (100 * US) /* what was seen longer ago proves nothing */
-/* Doublings of a long sleep: a look a second costs 0.002 % of a core, one every 10 ms 0.2 %. */
-#define CALM_MOST 7
-
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
 static struct {
     struct gort__m *m; /* stands for the thread, so that what it calls finds an M */
     uintptr_t thread;
@@ -64,7 +43,7 @@ static struct {
     uint32_t over;    /* it looks at nothing any more; futex, atomic */
     int64_t tick;     /* how long it sleeps, at most; owned by the thread, as all below */
     int64_t taken_at; /* when it last took a P from a sleeper */
-    bool soon;        /* this look has seen something that one in LOOK_FIRST will tell */
+    bool soon;        /* this look has seen something that one in GORT_LOOK_FIRST will tell */
     uint32_t calm;    /* so many long sleeps in a row that nothing has cut short */
     int64_t end;      /* when the first time slice ends for which others wait */
     bool churning;    /* every P at work has changed goroutines many times since the last look */
@@ -85,9 +64,9 @@ struct waiting {
 static struct waiting who_waits(void)
 {
     struct gort__sched *s = &gort__sched;
-    struct waiting w = {gort__load(&s->woken_n, RELAXED), gort__load(&s->preempted_n, RELAXED) ||
-                                                              gort__load(&s->line_n, RELAXED) ||
-                                                              gort__load(&s->queued, RELAXED)};
+    struct waiting w = {gort__load(&s->events.n, RELAXED), gort__load(&s->preempted.n, RELAXED) ||
+                                                               gort__load(&s->line.n, RELAXED) ||
+                                                               gort__load(&s->global.n, RELAXED)};
     int n = gort__load(&s->procs, RELAXED);
     for (int i = 0; i < n; i++) {
         struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
@@ -98,18 +77,6 @@ static struct waiting who_waits(void)
 }
 
 /* --- one P ------------------------------------------------------------------------------------ */
-
-bool gort__sysmon_asleep(struct gort__cpu_stall *s, int tid, int64_t now, bool since_last)
-{
-    int64_t cpu = gort__os_thread_cpu(tid);
-    if (cpu < 0 || cpu != s->cpu) {
-        *s = (struct gort__cpu_stall){cpu, now};
-        if (since_last)
-            return false;
-    }
-    enum gort__os_task state = gort__os_thread_state(tid);
-    return state == GORT__OS_TASK_SLEEPS || (state == GORT__OS_TASK_UNKNOWN && now - s->since >= BLIND);
-}
 
 /*
  * The thread has slept since the last look, or waited for a CPU, and sleeps now. What has just gone to sleep
@@ -127,20 +94,20 @@ static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
         w->stall.since = now;
     enum gort__os_task state = gort__os_thread_state(tid);
     if (state == GORT__OS_TASK_UNKNOWN)
-        return now - w->stall.since >= BLIND;
+        return now - w->stall.since >= GORT_BLIND;
     if (state == GORT__OS_TASK_RUNS)
         return false;
     mon.soon = true;
-    return !used || w->asked || now - mon.taken_at < CALM;
+    return !used || w->asked || now - mon.taken_at < GORT_CALM;
 }
 
-/* What m->block was; marks the call that it is in, if any: a mark that is still there at the next look tells
+/* What m->block_word was; marks the call that it is in, if any: a mark that is still there at the next look tells
  * that the call is. */
 static uint32_t mark_call(struct gort__m *m)
 {
-    uint32_t block = gort__load(&m->block, RELAXED), expected = block;
+    uint32_t block = gort__load(&m->block_word, RELAXED), expected = block;
     if (block == GORT_BLOCK_CALL || block == (GORT_BLOCK_CALL | GORT_BLOCK_MORE))
-        gort__cas(&m->block, &expected, block | GORT_BLOCK_SEEN, RELAXED);
+        gort__cas(&m->block_word, &expected, block | GORT_BLOCK_SEEN, RELAXED);
     return block;
 }
 
@@ -167,7 +134,7 @@ static bool worth_taking(struct gort__watch *w, int tid, bool *sleeps)
     *sleeps = gort__os_thread_state(tid) != GORT__OS_TASK_RUNS;
     if (!*sleeps) /* else it may sleep on, and its P could not be taken this time */
         w->ready_cpu = cpu;
-    return *sleeps || cpu - w->call_cpu >= CALL_CPU;
+    return *sleeps || cpu - w->call_cpu >= GORT_CALL_CPU;
 }
 
 static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cpu)
@@ -191,7 +158,7 @@ static bool retake(struct gort__p *p, struct gort__m *m, int64_t now, int64_t cp
     mon.taken_at = now;
     gort__preempt_ask(m, false); /* when it comes back and computes */
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__store(&gort__sched.boost_n, gort__sched.preempted.n,
+    gort__store(&gort__sched.preempted.boost_n, gort__sched.preempted.list.n,
                 RELAXED); /* perhaps it waits for a lock of one of those */
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return true;
@@ -209,11 +176,11 @@ static bool pure_hog(struct gort__p *p, struct gort__m *m)
     int tid = gort__load(&m->tid, RELAXED);
     int64_t from = gort__os_now(), before = gort__os_thread_cpu(tid);
     int64_t computed = gort__cputime_burst(m, p, from, before);
-    if (computed < HOG_PROVEN && gort__cputime_awake(from - w->from, before - w->from_cpu))
+    if (computed < GORT_HOG_PROVEN && gort__cputime_awake(from - w->from, before - w->from_cpu))
         computed = before - w->from_cpu;
-    if (before < 0 || computed < HOG_PROVEN)
+    if (before < 0 || computed < GORT_HOG_PROVEN)
         return false;
-    return gort__os_thread_cpu(tid) != before && gort__os_now() - from < HOG_LOOK;
+    return gort__os_thread_cpu(tid) != before && gort__os_now() - from < GORT_HOG_LOOK;
 }
 
 /*
@@ -226,7 +193,8 @@ static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
     static bool said;
     struct gort__watch *w = &p->watch;
     int64_t cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
-    if (cpu - w->asked_cpu < TIMER_LATE) /* else the file is read for each that waits for the kernel's tick */
+    if (cpu - w->asked_cpu <
+        GORT_TIMER_LATE) /* else the file is read for each that waits for the kernel's tick */
         return false;
     if (gort__load(&m->inside, RELAXED) || !gort__preempt_refused(m)) {
         w->masked_cpu = 0;
@@ -235,12 +203,13 @@ static bool take_from_masked(struct gort__p *p, struct gort__m *m, int64_t now)
     if (!w->masked_cpu)
         w->masked_cpu = cpu;
     if (cpu - w->masked_cpu <
-        MASKED_CPU) /* it may be in a handler, also ours: to the end of that is not far */
+        GORT_MASKED_CPU) /* it may be in a handler, also ours: to the end of that is not far */
         return false;
-    gort__store(&m->masked, true, RELAXED); /* before its P is gone: it looks when it wants one back */
+    gort__store(&m->preempt.masked, true,
+                RELAXED); /* before its P is gone: it looks when it wants one back */
     mon.soon = true;
     if (!gort__handoff_retake(p, m, false)) {
-        gort__store(&m->masked, false, RELAXED);
+        gort__store(&m->preempt.masked, false, RELAXED);
         return false;
     }
     if (!said)
@@ -257,7 +226,7 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
 {
     struct gort__watch *w = &p->watch;
     bool more = why == GORT_WHY_WOKEN && w->why != GORT_WHY_WOKEN;
-    if (w->asked && !more && now - w->asked < (w->by_tgkill ? ASK_AGAIN : GORT_LOOK))
+    if (w->asked && !more && now - w->asked < (w->by_tgkill ? GORT_ASK_AGAIN : GORT_LOOK))
         return false;
     if (w->asked && take_from_masked(p, m, now))
         return true;
@@ -268,9 +237,9 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
         w->asked_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->asked = now;
     w->why = why;
-    gort__store(&m->turn_asked, now > w->since ? now - w->since : 1, RELAXED);
-    gort__store(&m->preempt_why, why, RELAXED);
-    gort__store(&m->preempt_slice, w->slice, RELAXED);
+    gort__store(&m->turn.asked, now > w->since ? now - w->since : 1, RELAXED);
+    gort__store(&m->ask.why, why, RELAXED);
+    gort__store(&m->ask.slice, w->slice, RELAXED);
     gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__entry_attend */
     if (!chain)
         gort__preempt_ask(m, w->by_tgkill);
@@ -284,9 +253,9 @@ static void begin_watch(struct gort__p *p, struct gort__m *m, uint32_t slice, ui
         .m = m, .slice = slice, .switches = switches, .since = now, .looked = now, .from = now};
     if (!m)
         return;
-    if (gort__load(&m->turn_p, ACQUIRE) == p && /* pairs with handoff.c:resume */
-        gort__load(&m->turn_slice, RELAXED) == slice)
-        w->since = gort__load(&m->burst_at, RELAXED) - gort__load(&m->turn_used, RELAXED);
+    if (gort__load(&m->turn.p, ACQUIRE) == p && /* pairs with handoff.c:resume */
+        gort__load(&m->turn.slice, RELAXED) == slice)
+        w->since = gort__load(&m->burst.at, RELAXED) - gort__load(&m->turn.used, RELAXED);
     w->cpu = w->from_cpu = w->stood_cpu = gort__os_thread_cpu(gort__load(&m->tid, RELAXED));
     w->stood = now;
     w->stall = (struct gort__cpu_stall){0, now};
@@ -308,7 +277,7 @@ static void look_at(struct gort__p *p, int64_t now, struct waiting waiting, bool
     uint64_t switches = gort__load(&p->switches, RELAXED), done = switches - w->switches;
     bool anybody = waiting.woken || waiting.others, first = !m || m != w->m || slice != w->slice;
     *moved |= m || first;
-    mon.churning &= !m || done >= CHURN_MIN;
+    mon.churning &= !m || done >= GORT_CHURN_MIN;
     if (first) {
         begin_watch(p, m, slice, switches, now);
         if (m && mark_call(m)) {
@@ -319,7 +288,7 @@ static void look_at(struct gort__p *p, int64_t now, struct waiting waiting, bool
         if (m && anybody && gort__load(&m->g, RELAXED) != &m->g0)
             mon.soon |= gort__os_thread_cpu(gort__load(&m->tid, RELAXED)) == w->cpu &&
                         gort__os_thread_state(gort__load(&m->tid, RELAXED)) == GORT__OS_TASK_SLEEPS;
-        if (!m || now - mon.taken_at >= CALM)
+        if (!m || now - mon.taken_at >= GORT_CALM)
             return;
     }
     if (first)
@@ -342,22 +311,23 @@ static void look_at(struct gort__p *p, int64_t now, struct waiting waiting, bool
         w->stood = now;
         w->stood_cpu = cpu;
     }
-    int64_t end = w->since + (woken ? GORT_SLICE / 2 : GORT_SLICE), left = w->stood_cpu + SLICE_WOKEN - cpu;
+    int64_t end = w->since + (woken ? GORT_SLICE / 2 : GORT_SLICE),
+            left = w->stood_cpu + GORT_SLICE_WOKEN - cpu;
     if (woken && end > now + left) /* that long has the goroutine that runs now, by its own clock */
         end = left > 0 ? now + left : now;
     bool turns = waiting.others || woken; /* else make_room sees to the woken ones that wait */
     if (turns && now >= end)
         ask_to_stop(p, m, now, GORT_WHY_TURN, done);
-    else if (late && now - w->since >= NEXT_LATE)
+    else if (late && now - w->since >= GORT_NEXT_LATE)
         ask_to_stop(p, m, now, GORT_WHY_NEXT, false);
     if (turns && end > now && end < mon.end)
-        mon.end = end > now + LOOK_FIRST ? end : now + LOOK_FIRST;
+        mon.end = end > now + GORT_LOOK_FIRST ? end : now + GORT_LOOK_FIRST;
 }
 
 /* The request is still on its way; if no thread was there for the P it is over, and is made again soon. */
 static bool is_asked(const struct gort__watch *w, const struct gort__m *m, int64_t now)
 {
-    int64_t again = gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT ? ASK_AGAIN : GORT_LOOK;
+    int64_t again = gort__load(&m->attention, RELAXED) & GORT_ATT_PREEMPT ? GORT_ASK_AGAIN : GORT_LOOK;
     return w->asked && w->why == GORT_WHY_WOKEN && now - w->asked < again;
 }
 
@@ -370,7 +340,7 @@ static void make_room(int64_t now)
 {
     struct gort__sched *s = &gort__sched;
     int n = gort__load(&s->procs, RELAXED);
-    uint32_t woken = gort__load(&s->woken_n, RELAXED);
+    uint32_t woken = gort__load(&s->events.n, RELAXED);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < n; i++) {
             struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
@@ -396,11 +366,13 @@ static void make_room(int64_t now)
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* How long it waits until it does again what a P has done before it came, or has not: between nothing and
- * SLACK_MOST. */
+ * GORT_SLACK_MOST. */
 static void adapt(int64_t *slack, bool spurious)
 {
     if (spurious)
-        *slack = *slack < SLACK_LEAST ? SLACK_LEAST : *slack < SLACK_MOST / 2 ? 2 * *slack : SLACK_MOST;
+        *slack = *slack < GORT_SLACK_LEAST      ? GORT_SLACK_LEAST
+                 : *slack < GORT_SLACK_MOST / 2 ? 2 * *slack
+                                                : GORT_SLACK_MOST;
     else
         *slack /= 4;
 }
@@ -413,7 +385,7 @@ static void see_to_events(int64_t now)
         gort__timer_watch();
         adapt(&mon.slack, false);
     }
-    bool late = mon.listened || now - gort__load(&gort__sched.polled_at, RELAXED) >= SLACK_MOST;
+    bool late = mon.listened || now - gort__load(&gort__sched.poll.at, RELAXED) >= GORT_SLACK_MOST;
     if (!gort__poll_pending() || !late || now < mon.deaf_to)
         return;
     bool got = gort__netpoll(gort__m_self(), INT64_MIN);
@@ -435,12 +407,13 @@ static void look_around(void)
     struct gort__sched *s = &gort__sched;
     int64_t now = gort__os_now(), alarm = mon.tick;
     /* A P that is idle for want of a thread is no help to those who wait. */
-    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0 && !gort__load(&s->no_m, RELAXED), moved = false;
+    bool idle_p = gort__load(&s->idle_count, RELAXED) != 0 && !gort__load(&s->limit.no_m, RELAXED),
+         moved = false;
     bool world = gort__load(&s->world_word, RELAXED) & 1;
     gort__turn_rate(now, false);
     if (!idle_p)
         see_to_events(now);
-    else if (gort__timer_next() <= now - OVERDUE)
+    else if (gort__timer_next() <= now - GORT_OVERDUE)
         gort__timer_watch();
     struct waiting waiting = idle_p || world ? (struct waiting){0} : who_waits();
     int n = gort__load(&s->procs, RELAXED);
@@ -455,22 +428,24 @@ static void look_around(void)
     if (waiting.woken && !s->conf.preempt_off)
         make_room(now);
     if (moved)
-        gort__scavenge_stack_stir();
-    bool anybody = waiting.woken || waiting.others, watched = gort__load(&s->defer_used, RELAXED);
+        gort__hooks.outer.scavenge_stir();
+    bool anybody = waiting.woken || waiting.others, watched = gort__load(&s->defer.used, RELAXED);
     if (watched)
-        gort__store(&s->defer_used, false, RELAXED);
-    gort__store(&s->defer_watched, watched, RELAXED);
+        gort__store(&s->defer.used, false, RELAXED);
+    gort__store(&s->defer.watched, watched, RELAXED);
     bool is_long = !anybody && !mon.churning && !mon.soon;
     if (!is_long || watched)
         mon.calm = 0;
-    int64_t most = mon.churning || watched ? LOOK_CHURNING : anybody ? GORT_LOOK : GORT_LOOK_LONG << mon.calm;
-    bool fast = mon.soon || now - mon.taken_at < CALM;
-    mon.tick = !fast ? most : mon.soon ? LOOK_FIRST : 2 * alarm;
-    mon.tick = mon.tick < LOOK_FIRST ? LOOK_FIRST : mon.tick < most ? mon.tick : most;
+    int64_t most = mon.churning || watched ? GORT_LOOK_CHURNING
+                   : anybody               ? GORT_LOOK
+                                           : GORT_LOOK_LONG << mon.calm;
+    bool fast = mon.soon || now - mon.taken_at < GORT_CALM;
+    mon.tick = !fast ? most : mon.soon ? GORT_LOOK_FIRST : 2 * alarm;
+    mon.tick = mon.tick < GORT_LOOK_FIRST ? GORT_LOOK_FIRST : mon.tick < most ? mon.tick : most;
     if (waiting.woken && !mon.churning && mon.tick > GORT_LOOK)
         mon.tick = GORT_LOOK;
     int64_t until = now + mon.tick < mon.end ? now + mon.tick : mon.end, next = gort__timer_next(),
-            grace = idle_p ? OVERDUE : mon.slack;
+            grace = idle_p ? GORT_OVERDUE : mon.slack;
     if (next < until - grace &&
         !(idle_p && next > now && gort__poller_covers(next))) /* else each sleep of a millisecond wakes it */
         until = next + grace > now ? next + grace : now;
@@ -492,9 +467,9 @@ static void look_around(void)
      * no longer ones then. */
     bool undisturbed = !urgent && !rests && is_long && until == now + most && woke >= until &&
                        !gort__load(&gort__os_light_is_full, RELAXED);
-    mon.calm = !undisturbed ? 0 : mon.calm < CALM_MOST ? mon.calm + 1 : CALM_MOST;
+    mon.calm = !undisturbed ? 0 : mon.calm < GORT_CALM_MOST ? mon.calm + 1 : GORT_CALM_MOST;
     if (urgent)
-        mon.tick = LOOK_FIRST;
+        mon.tick = GORT_LOOK_FIRST;
     for (int i = 0; rests && i < n; i++)                /* what was seen before is long ago */
         gort__load(&s->ps[i], ACQUIRE)->watch.m = NULL; /* pairs with p.c */
 }
@@ -517,7 +492,7 @@ int gort__sysmon_start(void)
 {
     mon.quit = false;
     mon.over = 0;
-    mon.tick = LOOK_FIRST;
+    mon.tick = GORT_LOOK_FIRST;
     mon.slack = mon.deaf = mon.deaf_to = mon.taken_at = 0;
     mon.calm = 0;
     mon.listened = false;
@@ -555,7 +530,7 @@ void gort__sysmon_stop(void)
     gort__sysmon_quiet();
     gort__os_thread_join(mon.thread);
     gort__sysmon_sleep_close();
-    gort__store(&gort__sched.defer_watched, false, RELAXED);
+    gort__store(&gort__sched.defer.watched, false, RELAXED);
     gort__m_destroy(mon.m);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__sched.sysmon_on = false;

@@ -16,9 +16,9 @@
  *                   '----------------- time; IDLE and LONG: a notification ------------'
  *
  * For a program that is idle for a moment a thousand times a second the watchdog is not taken away each time,
- * but every PAUSE at most. If one comes for nothing all the same, as those for timers may, it is better off
+ * but every GORT_WATCHDOG_PAUSE at most. If one comes for nothing all the same, as those for timers may, it is better off
  * with looks at sysmon's own pace: then sysmon does not become IDLE as long as all become idle more often
- * than every PAUSE.
+ * than every GORT_WATCHDOG_PAUSE.
  * A notification in ARMED only brings the look nearer (ARMED_SOON): a program with brief announced calls
  * would wake it at once each time. And it is forgotten if all Ps are idle before that: so who notifies for
  * something that outlasts this must wake an M as well. The price: who was idle, and then computes or blocks
@@ -30,14 +30,10 @@
  * holds sched.lock and has yet to see the state; a world that is stopped meanwhile needs no looks, and takes
  * Ps when it goes on; (3) every other state has an alarm.
  * tests/model/sysmon_sleep.c explores them, and that no watchdog and no notification is lost.
- * Threads: any; sleep by sysmon alone.
+ * Threads: any; `_locked` functions with sched.lock held; sleep by sysmon alone.
  */
 #include "poll/poll.h"
-#include "sched/verbs.h"
-
-#define WATCHDOG_MAX INT64_C(4000000) /* ns */
-#define WATCHDOG_MIN INT64_C(500000)
-#define PAUSE        INT64_C(2000000)
+#include "sched/monitor/monitor.h"
 
 static struct {
     struct gort__lock lock; /* rank GORT_RANK_SYSMON; guards the rest and gort__sched.sysmon_state */
@@ -107,7 +103,7 @@ void gort__sysmon_sleep_notify(void)
 {
     lock();
     if (state() == GORT_MON_ARMED) { /* it may be over before it was worth it */
-        int64_t soon = gort__os_now() + WATCHDOG_MIN;
+        int64_t soon = gort__os_now() + GORT_WATCHDOG_MIN;
         change(GORT_MON_ARMED_SOON, soon < sleeper.watchdog_at ? soon : sleeper.watchdog_at);
     } else if (state() == GORT_MON_LONG || state() == GORT_MON_IDLE) {
         sleeper.urgent = true;
@@ -127,7 +123,7 @@ void gort__sysmon_sleep_work(void)
 
 static bool somebody_waits(void)
 {
-    return gort__idle_has_work() || gort__load(&gort__sched.line_n, RELAXED);
+    return gort__queue_has_work() || gort__load(&gort__sched.line.n, RELAXED);
 }
 
 /*
@@ -139,7 +135,7 @@ static bool somebody_waits(void)
 static void look_back(bool is_long)
 {
     gort__fence(SEQ_CST); /* pairs with gort__poller_notice, and with the publisher's fence in idle.c */
-    if (is_long && gort__p_alone() && !gort__load(&gort__os_light_is_full, RELAXED))
+    if (is_long && gort__sched_alone() && !gort__load(&gort__os_light_is_full, RELAXED))
         gort__os_fence_heavy(); /* the holder of the only P has no fence of its own (queue.c, verbs.h) */
     int64_t next = gort__timer_next();
     if (next != INT64_MAX && gort__load(&gort__sched.idle_count, RELAXED) == 0)
@@ -188,14 +184,14 @@ void gort__sysmon_sleep_events(void)
     /* Pairs with look_back: the last idle P was taken, then the look at what sysmon does. */
     gort__fence(SEQ_CST);
     if (gort__poll_pending() && !gort__load(&sleeper.listen, RELAXED))
-        gort__sysmon_note_work();
+        gort__wake_note_work();
 }
 
 /* A timer must not wait for long if whoever has the P just computes. (If one is due, it is what the P was
  * taken for.) */
 static int64_t watchdog_until(int64_t now)
 {
-    int64_t next = gort__timer_next(), least = now + WATCHDOG_MIN, most = now + WATCHDOG_MAX;
+    int64_t next = gort__timer_next(), least = now + GORT_WATCHDOG_MIN, most = now + GORT_WATCHDOG_MAX;
     if (next <= now || next >= most)
         return most;
     return next < least ? least : next;
@@ -216,8 +212,8 @@ void gort__sysmon_sleep_arm_locked(void)
 static bool all_idle_locked(void)
 {
     const struct gort__sched *s = &gort__sched;
-    return s->idle_count == (uint32_t)s->procs && !s->preempted.n && !s->line.n && !s->starved &&
-           !(s->world_word & 1);
+    return s->idle_count == (uint32_t)s->procs && !s->preempted.list.n && !s->line.list.n &&
+           !s->limit.starved && !(s->world_word & 1);
 }
 
 void gort__sysmon_sleep_disarm_locked(void)
@@ -226,21 +222,21 @@ void gort__sysmon_sleep_disarm_locked(void)
         return;
     int64_t now = gort__os_now();
     lock();
-    bool again = gort__sysmon_sleep_armed() && now - sleeper.disarmed_at >= PAUSE;
+    bool again = gort__wake_sysmon_armed() && now - sleeper.disarmed_at >= GORT_WATCHDOG_PAUSE;
     if (again) {
         sleeper.disarmed_at = now;
         change(GORT_MON_IDLE, INT64_MAX);
     }
     unlock();
     if (again)
-        gort__scavenge_stack_stir_locked(); /* as sysmon does when it has seen somebody at work */
+        gort__hooks.outer.scavenge_stir_locked(); /* as sysmon does when it has seen somebody at work */
 }
 
 bool gort__sysmon_sleep_if_idle(int64_t now)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t times = gort__load(&s->idle_times, RELAXED) - sleeper.times;
-    bool often = times * PAUSE > now - sleeper.looked;
+    bool often = times * GORT_WATCHDOG_PAUSE > now - sleeper.looked;
     bool busy = gort__load(&s->idle_count, RELAXED) != (uint32_t)gort__load(&s->procs, RELAXED);
     sleeper.spurious = often && (sleeper.spurious || (sleeper.watchdog_fired && !busy));
     sleeper.times += times;
@@ -276,7 +272,7 @@ bool gort__sysmon_sleep(void)
     lock();
     bool urgent = sleeper.urgent;
     sleeper.urgent = false;
-    sleeper.watchdog_fired = gort__sysmon_sleep_armed();
+    sleeper.watchdog_fired = gort__wake_sysmon_armed();
     gort__store(&gort__sched.sysmon_state, GORT_MON_AWAKE, RELAXED);
     unlock();
     return urgent;

@@ -3,7 +3,7 @@
  * block.c - calls that block, announced by the caller.
  *
  * Why: any goroutine in user code can lose its P to sysmon (handoff.c), so announcing a blocking call needs
- * no atomic operation: enter says so in m->block, where sysmon marks what it sees; a call that still has the
+ * no atomic operation: enter says so in m->block_word, where sysmon marks what it sees; a call that still has the
  * mark at the next tick loses its P, unless the thread only waits for a CPU. leave wipes it out and then
  * looks whether that happened. Once a call turned out to be long, and others wait, the P is handed over at
  * once, until eight calls in a row were brief. The fast halves compute nothing from what the other has just
@@ -22,9 +22,7 @@
  * anything.
  */
 #include "base/fatal.h"
-#include "sched/verbs.h"
-
-#define SHORT_CALL INT64_C(20000) /* ns: handing the P over does not pay below */
+#include "sched/threads/threads.h"
 
 struct gort__block_call {
     intptr_t (*fn)(void *);
@@ -38,8 +36,8 @@ struct gort__block_call {
 static void owe(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    if (!m->counted_no_p) {
-        m->counted_no_p = true;
+    if (!m->handoff.counted_no_p) {
+        m->handoff.counted_no_p = true;
         gort__sched.without_p++;
     }
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -68,14 +66,14 @@ static void give_up(struct gort__m *m)
 static inline void begin_call(struct gort__m *m, uint32_t more)
 {
     gort__store(&m->g->state, GORT_G_SYSCALL, RELAXED); /* from RUNNING, or DETACHED just now */
-    gort__store(&m->block, GORT_BLOCK_CALL | more, RELAXED);
+    gort__store(&m->block_word, GORT_BLOCK_CALL | more, RELAXED);
     gort__arch_set_self(&m->shadow);
 }
 
 static inline void end_call(struct gort__m *m)
 {
     gort__arch_set_self(m);
-    gort__store(&m->block, 0, RELAXED);
+    gort__store(&m->block_word, 0, RELAXED);
     gort__store(&m->g->state, GORT_G_RUNNING,
                 RELAXED); /* from SYSCALL; without a P for a moment: handoff.c */
 }
@@ -83,24 +81,24 @@ static inline void end_call(struct gort__m *m)
 /* Slow halves end the call themselves, so that the fast ones save no registers. */
 static GORT_NOINLINE void enter_slow(struct gort__m *m)
 {
-    if (gort__load(&m->block, RELAXED) ||
+    if (gort__load(&m->block_word, RELAXED) ||
         (m->g->flags & GORT_G_THREAD)) { /* in a call already, or no goroutine */
         m->block_depth++;
-        if (gort__load(&m->block, RELAXED))
-            gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
+        if (gort__load(&m->block_word, RELAXED))
+            gort__or(&m->block_word, GORT_BLOCK_MORE, RELAXED);
         return;
     }
     m = gort__enter();
     struct gort__p *p = m->p; /* a goroutine always has an M here */
     if (p) {
-        gort__sysmon_notify();
-        if (gort__load(&p->long_blocks, RELAXED) && gort__idle_has_work()) {
+        gort__wake_sysmon();
+        if (gort__load(&p->long_blocks, RELAXED) && gort__queue_has_work()) {
             give_up(m);
-            m->block_at = gort__os_now();
-            m->block_waits = waits();
+            m->block.at = gort__os_now();
+            m->block.waits = waits();
         }
     }
-    gort__entry_leave_blocking(m); /* what else attention asks for can wait until the call is over */
+    gort__hooks.life.leave_blocking(m); /* what else attention asks for can wait until the call is over */
     begin_call(m, GORT_BLOCK_MORE);
 }
 
@@ -109,8 +107,8 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
 static inline bool missed(const struct gort__p *p)
 {
     return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
-           (!gort__local_seems_empty(p) || gort__load(&gort__sched.queued, RELAXED) ||
-            gort__load(&gort__sched.woken_n, RELAXED));
+           (!gort__local_seems_empty(p) || gort__load(&gort__sched.global.n, RELAXED) ||
+            gort__load(&gort__sched.events.n, RELAXED));
 }
 
 void gort_block_enter(void)
@@ -119,7 +117,7 @@ void gort_block_enter(void)
     if (GORT_UNLIKELY(!m))
         return;
     const struct gort__p *p = gort__load(&m->p, RELAXED); /* a hint: it may be taken at this moment */
-    if (GORT_UNLIKELY(gort__load(&m->block, RELAXED) || m->g == &m->g0 ||
+    if (GORT_UNLIKELY(gort__load(&m->block_word, RELAXED) || m->g == &m->g0 ||
                       (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED) || /* its P is gone, too */
                       (p && (gort__load(&p->long_blocks, RELAXED) || missed(p)))))
         enter_slow(m);
@@ -150,7 +148,7 @@ static void end_as_thread(struct gort__m *m)
  * CPU. */
 static bool was_brief(const struct gort__m *m)
 {
-    return waits() == m->block_waits || gort__os_now() - m->block_at < SHORT_CALL;
+    return waits() == m->block.waits || gort__os_now() - m->block.at < GORT_SHORT_CALL;
 }
 
 static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
@@ -159,7 +157,7 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
         m->block_depth--;
         return;
     }
-    if (!m->block_g || m->on_g0) {
+    if (!m->block_g || m->block.on_g0) {
         if (!m->plain)
             gort__fatal("gort_block_leave without gort_block_enter");
         return;
@@ -169,9 +167,9 @@ static GORT_NOINLINE void leave_surfaced(struct gort__m *m)
     gort__os_fence_light();                  /* pairs with world.c and handoff.c */
     gort__store(&m->g, m->block_g, RELEASE); /* pairs with run.c:make_zombie */
     gort__store(&m->block_g, NULL, RELEASE); /* pairs with world.c:user_stopped_locked */
-    gort__store(&m->block, 0, RELAXED);
-    m->block_at = 0;
-    gort__entry_attend(m);
+    gort__store(&m->block_word, 0, RELAXED);
+    m->block.at = 0;
+    gort__hooks.life.attend(m);
     if (!m->p)
         gort__handoff_reacquire(m);
     gort__leave(m);
@@ -182,10 +180,10 @@ static GORT_NOINLINE void leave_marked(struct gort__m *m)
 {
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and handoff.c */
-    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P, gave_up = m->block_at != 0;
+    bool taken = gort__load(&m->attention, RELAXED) & GORT_ATT_NO_P, gave_up = m->block.at != 0;
     bool brief = !taken || was_brief(m);
-    m->block_at = 0;
-    gort__entry_attend(m);
+    m->block.at = 0;
+    gort__hooks.life.attend(m);
     if (!taken || gave_up) /* else it was up to sysmon */
         judge(m->p, brief);
     gort__store(&m->g->state, GORT_G_RUNNING, RELAXED); /* from SYSCALL, or RUNNING already */
@@ -207,7 +205,7 @@ static GORT_NOINLINE void leave_more(struct gort__m *m)
 /*
  * Where nothing has happened there is no need to be inside: the P stays the thread's own as it does in any
  * user code, until somebody marks it. Proof: as in handoff.c, with the end of the call in place of inside.
- * The taker marks and then looks at m->block, through a heavy fence; here it is 0 before the look at the
+ * The taker marks and then looks at m->block_word, through a heavy fence; here it is 0 before the look at the
  * mark. So who misses the mark is seen to have left, and keeps its P.
  */
 void gort_block_leave(void)
@@ -215,7 +213,7 @@ void gort_block_leave(void)
     struct gort__m *m = gort__m_home();
     if (GORT_UNLIKELY(!m))
         return;
-    if (GORT_UNLIKELY((gort__load(&m->block, RELAXED) | GORT_BLOCK_SEEN) !=
+    if (GORT_UNLIKELY((gort__load(&m->block_word, RELAXED) | GORT_BLOCK_SEEN) !=
                       (GORT_BLOCK_CALL | GORT_BLOCK_SEEN))) {
         leave_more(m);
         return;
@@ -229,7 +227,7 @@ void gort_block_leave(void)
 struct gort__m *gort__block_surface(struct gort__m *m)
 {
     gort__arch_set_self(m);
-    gort__or(&m->block, GORT_BLOCK_MORE, RELAXED);
+    gort__or(&m->block_word, GORT_BLOCK_MORE, RELAXED);
     gort__store(&m->inside, 1, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and handoff.c */
     /* Settles who has the P; the mark NO_P means that sysmon took it, under the lock. After the end of the
@@ -259,16 +257,16 @@ void gort__block_left_open(void)
 
 void gort__block_call_run(struct gort__m *m)
 {
-    struct gort__block_call *call = m->call;
+    struct gort__block_call *call = m->block.call;
     struct gort__g *g = m->prev;
-    m->call = NULL;
+    m->block.call = NULL;
     gort__store(&m->block_g, g, RELAXED); /* its stack must stay: the argument may lie there */
     bool was_bound = m->bound_g != NULL;
     m->bound_g = NULL;
     owe(m);
     if (m->p)
         gort__handoff_give(m);
-    gort__store(&m->on_g0, true, RELAXED);
+    gort__store(&m->block.on_g0, true, RELAXED);
     gort__g_edge(g);
     gort__leave(m);
     if (GORT_UNLIKELY(call->masked))
@@ -278,7 +276,7 @@ void gort__block_call_run(struct gort__m *m)
     end_as_thread(m);
     call->masked = gort__mask_put_away(m, &call->mask);
     gort__store(&m->inside, 1, RELAXED);
-    gort__store(&m->on_g0, false, RELAXED);
+    gort__store(&m->block.on_g0, false, RELAXED);
     gort__os_fence_light(); /* pairs with world.c and handoff.c */
     gort__store(&m->block_g, NULL, RELAXED);
     /* Nothing of the run may be touched any more: the search for work sees to it. */
@@ -291,7 +289,7 @@ void gort__block_call_run(struct gort__m *m)
     /* Counted before the M stops counting (gort__m_stop). */
     gort__queue_put_woken((struct gort__glist){g, g, 1});
     gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-    gort__idle_wake();
+    gort__wake_idle();
 }
 
 intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
@@ -304,13 +302,13 @@ intptr_t gort_block(intptr_t (*fn)(void *), void *arg)
     struct gort__g *g = m->g;
     struct gort__block_call call = {.fn = fn, .arg = arg};
     call.masked = gort__mask_put_away(m, &call.mask);
-    m->call = &call;
+    m->block.call = &call;
     gort__arch_save_control(&g->ctx);
     gort__g_set(g, GORT_G_SYSCALL);
     m = gort__schedule_switch_to(m, g, &m->g0);
     if (GORT_UNLIKELY(call.masked))
         gort__mask_take_up(m, call.mask);
-    if (GORT_UNLIKELY(gort__load(&gort__sched.tight, RELAXED)))
+    if (GORT_UNLIKELY(gort__load(&gort__sched.limit.tight, RELAXED)))
         gort__g_flag_on(g, GORT_G_BLOCKS);
     gort__leave(m);
     return call.result;

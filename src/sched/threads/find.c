@@ -13,10 +13,7 @@
  */
 #include "base/fatal.h"
 #include "poll/poll.h"
-#include "sched/verbs.h"
-
-#define ROUNDS       4
-#define NEXT_TIMEOUT 60 /* pauses before `next` is stolen: some 2 us */
+#include "sched/threads/threads.h"
 
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
@@ -42,7 +39,7 @@ static struct gort__g *steal_next(struct gort__p *victim)
     struct gort__g *seen = gort__load(&victim->runq.next, RELAXED);
     if (!seen)
         return NULL;
-    for (int i = 0; i < NEXT_TIMEOUT; i++)
+    for (int i = 0; i < GORT_STEAL_NEXT_PAUSES; i++)
         gort__arch_pause();
     return gort__runq_steal_next(&victim->runq, seen) ? seen : NULL;
 }
@@ -50,7 +47,7 @@ static struct gort__g *steal_next(struct gort__p *victim)
 static struct gort__g *steal(struct gort__m *m)
 {
     uint32_t n = (uint32_t)gort__load(&gort__sched.procs, RELAXED);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < GORT_STEAL_ROUNDS; round++) {
         uint32_t i, step;
         steal_order(&m->rand, n, &i, &step);
         for (uint32_t k = 0; k < n; k++, i = (i + step) % n) {
@@ -71,7 +68,7 @@ static struct gort__g *steal(struct gort__m *m)
                 return gort__turn_begin_woken(m->p, g);
             }
             g = gort__runq_steal(&m->p->runq, &victim->runq);
-            if (!g && round == ROUNDS - 1)
+            if (!g && round == GORT_STEAL_ROUNDS - 1)
                 g = steal_next(victim);
             if (g)
                 return g;
@@ -99,7 +96,7 @@ void gort__find_poll(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     int64_t now = gort__os_now();
-    if (gort__poll_pending() && now - gort__load(&s->polled_at, RELAXED) >= GORT_POLL_EVERY)
+    if (gort__poll_pending() && now - gort__load(&s->poll.at, RELAXED) >= GORT_POLL_EVERY)
         gort__netpoll(m, INT64_MIN);
     gort__timer_run(m, now);
 }
@@ -107,7 +104,7 @@ void gort__find_poll(struct gort__m *m)
 /* Goroutines that wait for fds, unless somebody sleeps until there are some. */
 static bool look_at_fds(struct gort__m *m)
 {
-    return gort__poll_pending() && !gort__load(&gort__sched.poll_until, RELAXED) &&
+    return gort__poll_pending() && !gort__load(&gort__sched.poll.until, RELAXED) &&
            gort__netpoll(m, INT64_MIN);
 }
 
@@ -144,21 +141,23 @@ static struct gort__g *look(struct gort__m *m)
         if (GORT_UNLIKELY(!m->p))
             return NULL;
     }
-    struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.boost_n, RELAXED)) ? pick_boosted(m->p) : NULL;
-    bool queued = gort__load(&gort__sched.queued, RELAXED);
+    struct gort__g *g = GORT_UNLIKELY(gort__load(&gort__sched.preempted.boost_n, RELAXED))
+                            ? pick_boosted(m->p)
+                            : NULL;
+    bool queued = gort__load(&gort__sched.global.n, RELAXED);
     if (!g) {
         g = gort__schedule_pick_local(m->p);
         m->p->deferred &= g != NULL; /* what comes from elsewhere is not what can wait */
     }
-    if (!g && gort__load(&gort__sched.woken_n, RELAXED))
+    if (!g && gort__load(&gort__sched.events.n, RELAXED))
         g = gort__turn_woken(m->p);
     if (!g && queued)
         g = gort__queue_take(m->p, UINT32_MAX);
     if (!g && look_at_fds(m))
         g = gort__schedule_pick_local(m->p);
-    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line_n, RELAXED)))
+    if (!g && GORT_UNLIKELY(gort__load(&gort__sched.line.n, RELAXED)))
         g = gort__tight_take(m->p);
-    if (!g && gort__load(&gort__sched.preempted_n, RELAXED))
+    if (!g && gort__load(&gort__sched.preempted.n, RELAXED))
         g = gort__preempted_take();
     if (!g) /* before a theft, for which its own rings must have room */
         g = gort__turn_last(m->p);
@@ -173,8 +172,8 @@ struct gort__g *gort__find(struct gort__m *m)
 {
     for (;;) {
         if (gort__m_wanted(m))
-            gort__entry_attend(m);
-        if (gort__load(&m->quit, RELAXED) || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
+            gort__hooks.life.attend(m);
+        if (gort__load(&m->life.quit, RELAXED) || (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED))
             return NULL;
         struct gort__g *g = m->handed;
         m->handed = NULL;

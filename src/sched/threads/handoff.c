@@ -9,23 +9,23 @@
  * whoever picks it there hands its own P over. Between two gort calls a goroutine never changes
  * its thread.
  *
- * Who holds a P is p->m, m->p and m->next_p together, and changes under sched.lock only:
+ * Who holds a P is p->m, m->p and m->handoff.next_p together, and changes under sched.lock only:
  *
  *     from                    to                    by                          when
- *     idle                    m->next_p             gort__m_start_locked        there is work; m is idle or new
+ *     idle                    m->handoff.next_p             gort__m_start_locked        there is work; m is idle or new
  *     idle                    m->p                  m: idle.c:look_again        it has just released one, and there is work
  *     idle                    m->p                  m: wait_for_grant, _regain  its goroutine is without one
- *     m->next_p               m->p                  m                           it wakes, or its thread begins
+ *     m->handoff.next_p               m->p                  m                           it wakes, or its thread begins
  *     nobody                  idle, next_p of o     m.c:starve_locked           no M can be had; o has its queued goroutine itself
- *     m->next_p, no thread    idle, next_p of o     supervisor.c:refused            no thread for m; the same, or o is idle
- *     m->next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
+ *     m->handoff.next_p, no thread    idle, next_p of o     supervisor.c:refused            no thread for m; the same, or o is idle
+ *     m->handoff.next_p, no thread    o->p                  o: promised_locked          o waits in the handler, and goes first
  *     m->p, m inside          idle                  m: idle.c:release_p         m has nothing to run
  *     m->p, m inside          idle, next_p of o     m: gort__handoff_give          m will block, waits for a bound one, ends
  *     m->p, m inside          next_p of o           m: gort__handoff_run_bound          it picked a goroutine bound to o
  *     m->p, m inside          next_p of o           m: gort__handoff_preempt          its goroutine's time is up
  *     m->p, m in user code    next_p of o, idle     sysmon: gort__handoff_retake   m's thread sleeps in the kernel, or computes
  *                                                                               and blocks our signal (mask.c); idle: tight.c
- *     m->p or m->next_p       nobody                p.c: evict               the world is stopped, fewer Ps
+ *     m->p or m->handoff.next_p       nobody                p.c: evict               the world is stopped, fewer Ps
  *     m->p, m in user code    (stays with m)        the world is stopped        its next call waits in world.c
  *     m->p, m inside          nobody                m: gort__handoff_give          the same, while the world is stopped
  *     nobody                  idle, next_p of o     world.c: distribute_locked  the world starts
@@ -47,7 +47,7 @@
  * at attention (verbs.h). By the contract of the fences (os.h) not both miss the other's write. If
  * the taker sees inside it takes its mark back. If the owner sees the mark it comes here and waits
  * for the lock: then the taker has made up its mind. GORT_ATT_NO_P is therefore cleared only under the lock.
- * The end of an announced call does the same with m->block in place of inside (block.c).
+ * The end of an announced call does the same with m->block_word in place of inside (block.c).
  *
  * Preempted goroutines: those that were stopped in the middle of user code. Their threads wait with them, so
  * there must not be many: a goroutine that has not run yet is not started while many are preempted, but for
@@ -57,99 +57,15 @@
  * Threads: `_locked` with sched.lock held; take_away by sysmon; the rest by an M for itself, inside.
  */
 #include "base/fatal.h"
-#include "sched/verbs.h"
-
-/* --- Preempted goroutines -------------------------------------------------------------------------- */
-
-/* SOON: as the second, because the first is what the P that it gives up may be for. */
-enum place { LAST, SOON, FIRST };
-static void preempted_put_locked(struct gort__g *g, enum place place)
-{
-    struct gort__sched *s = &gort__sched;
-    g->link = NULL;
-    g->m->cpu = gort__os_cpu();
-    if (!s->preempted.first) {
-        s->preempted.first = s->preempted.last = g;
-    } else if (place == FIRST) {
-        g->link = s->preempted.first;
-        s->preempted.first = g;
-    } else if (place == SOON && s->preempted.first->link) {
-        g->link = s->preempted.first->link;
-        s->preempted.first->link = g;
-    } else {
-        s->preempted.last->link = g;
-        s->preempted.last = g;
-    }
-    s->preempted.n++;
-    gort__store(&s->preempted_n, s->preempted.n, RELEASE); /* pairs with the looks at preempted_n in find.c */
-    gort__tight_update_locked();
-}
-
-/* The one before the first of the next few whose thread sleeps on this CPU (m.c says why), or for which
- * others may wait. NULL: the first is to go, because it is one, there is none, or it was passed often
- * enough. */
-static struct gort__g *before_near_locked(void)
-{
-    struct gort__sched *s = &gort__sched;
-    int cpu = gort__os_cpu();
-    struct gort__g *before = NULL, *g = s->preempted.first;
-    if (s->boost_n || s->preempted_passed >= GORT_M_NEAR)
-        return NULL;
-    for (int i = 0; g && i < GORT_M_NEAR; i++, before = g, g = g->link)
-        if (g->m->cpu == cpu || g->m->boosted)
-            return before;
-    return NULL;
-}
-
-static struct gort__g *preempted_pop_locked(struct gort__g *before)
-{
-    struct gort__sched *s = &gort__sched;
-    if (!s->preempted.first)
-        return NULL;
-    struct gort__g *g = before ? before->link : s->preempted.first;
-    if (before)
-        before->link = g->link;
-    else
-        s->preempted.first = g->link;
-    if (s->preempted.last == g)
-        s->preempted.last = before;
-    s->preempted_passed = before ? s->preempted_passed + 1 : 0;
-    s->preempted.n--;
-    if (gort__load(&s->boost_n, RELAXED))
-        gort__store(&s->boost_n, s->boost_n - 1, RELAXED);
-    gort__store(&s->preempted_n, s->preempted.n, RELEASE); /* pairs with the looks at preempted_n in find.c */
-    gort__tight_update_locked();
-    return g;
-}
-
-struct gort__g *gort__preempted_pop_locked(void)
-{
-    return preempted_pop_locked(before_near_locked());
-}
-
-struct gort__g *gort__preempted_take_first(void)
-{
-    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    struct gort__g *g = preempted_pop_locked(NULL);
-    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
-    return g;
-}
-
-struct gort__g *gort__preempted_take(void)
-{
-    gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    struct gort__g *g = gort__preempted_pop_locked();
-    gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
-    return g;
-}
+#include "sched/threads/threads.h"
 
 /* --- getting a P ------------------------------------------------------------------------------ */
 
 struct gort__m *gort__handoff_grant_locked(struct gort__p *p, struct gort__g *g)
 {
     struct gort__m *m = g->m;
-    m->waiting = false;
-    m->next_p = p;
+    m->handoff.waiting = false;
+    m->handoff.next_p = p;
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return m;
 }
@@ -157,8 +73,8 @@ struct gort__m *gort__handoff_grant_locked(struct gort__p *p, struct gort__g *g)
 /* Whether an M waits for a P for its goroutine, which somebody has queued. */
 static bool bound_waits_locked(void)
 {
-    for (struct gort__m *m = gort__sched.all_ms; m; m = m->all_next) {
-        if (!m->waiting)
+    for (struct gort__m *m = gort__sched.ms.all; m; m = m->all_next) {
+        if (!m->handoff.waiting)
             continue;
         struct gort__g *g = gort__load(&m->g, RELAXED);
         if (g == &m->g0)
@@ -188,8 +104,9 @@ static struct gort__p *promised_locked(void)
     for (int i = 0; i < s->procs; i++) {
         struct gort__p *p = s->ps[i];
         struct gort__m *m = p->m;
-        if (m && m->next_p == p && !gort__load(&m->started, ACQUIRE)) { /* pairs with gort__m_main */
-            m->next_p = NULL;
+        if (m && m->handoff.next_p == p &&
+            !gort__load(&m->life.started, ACQUIRE)) { /* pairs with gort__m_main */
+            m->handoff.next_p = NULL;
             gort__store(&p->m, NULL, RELAXED);
             return p;
         }
@@ -208,19 +125,21 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
     for (;;) {
         bool queued = false;
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        bool quit = gort__load(&m->quit, RELAXED);
-        if (!quit && !m->p && !m->next_p && !m->waiting) {
+        bool quit = gort__load(&m->life.quit, RELAXED);
+        if (!quit && !m->p && !m->handoff.next_p && !m->handoff.waiting) {
             struct gort__p *p = gort__p_idle_get_locked();
-            if (!p && m->in_handler && !(s->world_word & 1))
+            if (!p && m->preempt.in_handler && !(s->world_word & 1))
                 p = promised_locked();
             if (p) {
                 gort__p_take(m, p);
                 gort__m_found_p_locked(m);
             } else {
-                queued = m->waiting = true;
-                if (m->in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
-                    m->boosted = (m->in_libc || s->boost_n) && !m->boosted; /* as in gort__handoff_preempt */
-                    preempted_put_locked(g, m->boosted ? SOON : LAST);
+                queued = m->handoff.waiting = true;
+                if (m->preempt
+                        .in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
+                    m->handoff.boosted = (m->preempt.in_libc || s->preempted.boost_n) &&
+                                         !m->handoff.boosted; /* as in gort__handoff_preempt */
+                    gort__preempted_put_locked(g, m->handoff.boosted ? GORT_PLACE_SECOND : GORT_PLACE_LAST);
                 } else {
                     gort__queue_put_woken_locked(g); /* back from a blocking call: that is an event, too */
                 }
@@ -231,14 +150,14 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
         if (quit || m->p)
             return !quit;
         if (queued) {
-            gort__sysmon_notify();
+            gort__wake_sysmon();
             gort__fence(SEQ_CST); /* pairs with idle.c: publish, then look for idle Ps */
-            gort__idle_wake();
+            gort__wake_idle();
         }
-        gort__m_sleep_again(m);
+        gort__note_sleep_again(m);
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        m->p = m->next_p; /* NULL: it went away with a stop of the world */
-        m->next_p = NULL;
+        m->p = m->handoff.next_p; /* NULL: it went away with a stop of the world */
+        m->handoff.next_p = NULL;
         if (m->p)
             gort__m_found_p_locked(m);
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
@@ -262,10 +181,10 @@ static void resume(struct gort__m *m, struct gort__g *g, bool was_bound)
         gort__g_flag_off(g, GORT_G_BOUND);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)(GORT_ATT_NO_P | GORT_ATT_PREEMPT), RELAXED);
-    gort__store(&m->burst_at, gort__os_now(),
+    gort__store(&m->burst.at, gort__os_now(),
                 RELAXED); /* before turn_p: else the turn seems to be as old as the one before */
-    gort__store(&m->turn_slice, m->p->slice, RELAXED);
-    gort__store(&m->turn_p, m->p, RELEASE); /* pairs with sysmon.c:begin_watch */
+    gort__store(&m->turn.slice, m->p->slice, RELAXED);
+    gort__store(&m->turn.p, m->p, RELEASE); /* pairs with sysmon.c:begin_watch */
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     gort__g_set(g, GORT_G_RUNNING);
 }
@@ -274,14 +193,14 @@ void gort__handoff_reacquire(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
     struct gort__g *g = m->g;
-    if (GORT_UNLIKELY(gort__load(&m->masked, RELAXED))) {
-        gort__store(&m->masked, false, RELAXED);
+    if (GORT_UNLIKELY(gort__load(&m->preempt.masked, RELAXED))) {
+        gort__store(&m->preempt.masked, false, RELAXED);
         gort__mask_doubt(m);
     }
-    if (GORT_UNLIKELY(gort__load(&s->tight, RELAXED)))
+    if (GORT_UNLIKELY(gort__load(&s->limit.tight, RELAXED)))
         gort__g_flag_on(g, GORT_G_BLOCKS);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (!m->p && !m->next_p && !m->waiting) {
+    if (!m->p && !m->handoff.next_p && !m->handoff.waiting) {
         struct gort__p *p = gort__p_idle_get_locked();
         if (p)
             gort__p_take(m, p);
@@ -295,20 +214,20 @@ void gort__handoff_reacquire(struct gort__m *m)
         return;
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
-    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->waiting and the mark
+    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->handoff.waiting and the mark
      * tell. */
-    bool again = m->reacquiring, was_bound = again ? m->was_bound : bind(g, m);
-    m->reacquiring = true;
-    m->was_bound = was_bound;
+    bool again = m->handoff.reacquiring, was_bound = again ? m->handoff.was_bound : bind(g, m);
+    m->handoff.reacquiring = true;
+    m->handoff.was_bound = was_bound;
     if (!again)
         gort__g_set(g, GORT_G_RUNNABLE);
-    if (m->in_handler) /* it is preempted now, and what it has computed counts */
+    if (m->preempt.in_handler) /* it is preempted now, and what it has computed counts */
         gort__cputime_end(m);
     resume(m, g, was_bound);
-    gort__store(&m->turn_p, NULL, RELAXED); /* a turn of its own begins */
-    if (m->in_handler)
+    gort__store(&m->turn.p, NULL, RELAXED); /* a turn of its own begins */
+    if (m->preempt.in_handler)
         gort__cputime_begin(m);
-    m->reacquiring = false;
+    m->handoff.reacquiring = false;
 }
 
 bool gort__handoff_wait_bound(struct gort__m *m)
@@ -316,7 +235,7 @@ bool gort__handoff_wait_bound(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     gort__check(!m->handed && !m->spinning); /* it has looked for nothing */
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    m->waiting = m->next_p == NULL; /* whoever readies the goroutine queues it */
+    m->handoff.waiting = m->handoff.next_p == NULL; /* whoever readies the goroutine queues it */
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (m->p)
         gort__handoff_give(m);
@@ -324,7 +243,7 @@ bool gort__handoff_wait_bound(struct gort__m *m)
     while (granted && gort__m_wanted(m)) {
         if (gort__load(&m->attention, RELAXED) & GORT_ATT_ENDED)
             return false;
-        gort__entry_attend(m);
+        gort__hooks.life.attend(m);
         if (!m->p)
             granted = wait_for_grant(m, m->bound_g);
     }
@@ -345,8 +264,8 @@ void gort__handoff_give(struct gort__m *m)
     if (s->ended) {
         /* nobody needs it any more */
     } else if (s->world_word & 1) {
-        gort__world_event(); /* world_start sees to the P */
-    } else if (!gort__local_empty(p) || s->queue.n || s->woken.n || s->preempted.n) {
+        gort__hooks.life.world_event(); /* world_start sees to the P */
+    } else if (!gort__local_empty(p) || s->global.list.n || s->events.list.n || s->preempted.list.n) {
         other = gort__m_start_locked(p, false);
     } else if (s->idle_count == 0 && gort__load(&s->spinning, RELAXED) == 0 && s->procs > 1) {
         gort__add(&s->spinning, 1, SEQ_CST); /* the last one awake: somebody must look around */
@@ -354,15 +273,15 @@ void gort__handoff_give(struct gort__m *m)
     } else {
         gort__p_idle_put_locked(p);
         idle = true;
-        gort__supervisor_deadlock_locked();
+        gort__hooks.life.deadlock_locked();
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
-        gort__m_wake(other);
+        gort__note_wake(other);
     if (idle) {
         gort__arch_fence_after_rmw(); /* pairs with idle.c: the second look */
-        if (gort__idle_has_work() || gort__poller_wanted())
-            gort__idle_wake();
+        if (gort__queue_has_work() || gort__poller_wanted())
+            gort__wake_idle();
     }
 }
 
@@ -376,7 +295,7 @@ void gort__handoff_run_bound(struct gort__m *m, struct gort__g *g)
     m->p = NULL;
     struct gort__m *other = gort__handoff_grant_locked(p, g);
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
-    gort__m_wake(other);
+    gort__note_wake(other);
     gort__m_stop(m);
 }
 
@@ -385,24 +304,26 @@ static bool still_wanted_locked(const struct gort__p *p, enum gort__why why)
 {
     struct gort__sched *s = &gort__sched;
     if (why == GORT_WHY_WOKEN)
-        return s->woken.n || !gort__runq_empty(&p->events);
+        return s->events.list.n || !gort__runq_empty(&p->events);
     if (why == GORT_WHY_NEXT)
         return gort__load(&p->runq.next, RELAXED) != NULL;
-    return s->queue.n || s->woken.n || s->preempted.n || s->line.n || !gort__local_empty(p);
+    return s->global.list.n || s->events.list.n || s->preempted.list.n || s->line.list.n ||
+           !gort__local_empty(p);
 }
 
 /*
  * How p goes on without the goroutine that is preempted, and its place among the preempted ones. If there is
  * no thread but that of a preempted one, p goes to that one at once (m.c).
  */
-static enum place change_turn(struct gort__m *m, struct gort__p *p, enum gort__why why, bool boost, bool idle)
+static enum gort__place change_turn(struct gort__m *m, struct gort__p *p, enum gort__why why, bool boost,
+                                    bool idle)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t used = why == GORT_WHY_TURN ? 0 : gort__load(&m->turn_asked, RELAXED);
+    int64_t used = why == GORT_WHY_TURN ? 0 : gort__load(&m->turn.asked, RELAXED);
     /* But for woken ones. */
-    bool alone = !s->preempted.n && !s->queue.n && !s->line.n && gort__runq_empty(&p->runq);
+    bool alone = !s->preempted.list.n && !s->global.list.n && !s->line.list.n && gort__runq_empty(&p->runq);
     bool goes_on = used > 0 && (used < GORT_SLICE || alone);
-    gort__store(&m->turn_used, goes_on ? used : 0, RELAXED);
+    gort__store(&m->turn.used, goes_on ? used : 0, RELAXED);
     if (why == GORT_WHY_TURN) {
         p->preempted_at = gort__arch_ticks();
         p->preempted_first = true; /* the ring is next */
@@ -414,8 +335,8 @@ static enum place change_turn(struct gort__m *m, struct gort__p *p, enum gort__w
     else
         gort__p_mode_on(p, goes_on ? GORT_MODE_OWES : 0);
     gort__p_new_slice(p);
-    m->boosted = !goes_on && boost && !m->boosted; /* but nobody starves the others */
-    return goes_on ? FIRST : m->boosted ? SOON : LAST;
+    m->handoff.boosted = !goes_on && boost && !m->handoff.boosted; /* but nobody starves the others */
+    return goes_on ? GORT_PLACE_FIRST : m->handoff.boosted ? GORT_PLACE_SECOND : GORT_PLACE_LAST;
 }
 
 void gort__handoff_preempt(struct gort__m *m, bool in_libc)
@@ -428,36 +349,36 @@ void gort__handoff_preempt(struct gort__m *m, bool in_libc)
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__and(&m->attention, ~(uint32_t)GORT_ATT_PREEMPT, RELAXED);
     struct gort__p *p = m->p;
-    enum gort__why why = gort__load(&m->preempt_why, RELAXED);
+    enum gort__why why = gort__load(&m->ask.why, RELAXED);
     if (p && still_wanted_locked(p, why) && !g->preempt_off &&
-        p->slice == gort__load(&m->preempt_slice, RELAXED) && !(s->world_word & 1)) {
-        bool idle = s->idle_ms != NULL;
-        if (!idle && s->tight && (s->queue.n || s->woken.n || !gort__local_empty(p)))
+        p->slice == gort__load(&m->ask.slice, RELAXED) && !(s->world_word & 1)) {
+        bool idle = s->ms.idle != NULL;
+        if (!idle && s->limit.tight && (s->global.list.n || s->events.list.n || !gort__local_empty(p)))
             gort__tight_say_hogs_locked();
-        if (idle || (s->preempted.n && why == GORT_WHY_TURN)) {
-            enum place place = change_turn(m, p, why, in_libc, idle); /* it may hold a lock of libc */
+        if (idle || (s->preempted.list.n && why == GORT_WHY_TURN)) {
+            enum gort__place place = change_turn(m, p, why, in_libc, idle); /* it may hold a lock of libc */
             m->p = NULL;
             other = gort__m_start_locked(p, false); /* before g is queued: it must not get its own P back */
             was_bound = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
-            m->waiting = true;
-            m->reacquiring = true;
-            m->was_bound = was_bound;
+            m->handoff.waiting = true;
+            m->handoff.reacquiring = true;
+            m->handoff.was_bound = was_bound;
             gort__or(&m->attention, GORT_ATT_NO_P, RELAXED);
-            preempted_put_locked(g, place);
+            gort__preempted_put_locked(g, place);
         }
         gort__m_spare_locked(); /* for the next time, or because there was none */
-        if (!s->idle_ms && !s->preempted.n && s->refused)
+        if (!s->ms.idle && !s->preempted.list.n && s->limit.refused)
             gort__tight_starve_locked(); /* the kernel refused one: the supervisor tries again while others wait */
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!other)
         return;
-    gort__m_wake(other);
-    gort__idle_wake(); /* pairs with idle.c: g was queued, and what its P goes on with may take long */
+    gort__note_wake(other);
+    gort__wake_idle(); /* pairs with idle.c: g was queued, and what its P goes on with may take long */
     resume(m, g, was_bound);
     gort__cputime_begin(m);
-    m->reacquiring = false;
+    m->handoff.reacquiring = false;
 }
 
 bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
@@ -466,8 +387,8 @@ bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
     struct gort__m *other = NULL;
     bool taken = false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main_done;
-    if (may && !s->idle_ms && !s->preempted.n && !s->tight) {
+    bool may = p->m == m && m->p == p && !(s->world_word & 1) && !s->main.done;
+    if (may && !s->ms.idle && !s->preempted.list.n && !s->limit.tight) {
         gort__m_spare_locked();
         may = false;
     }
@@ -476,13 +397,13 @@ bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
         gort__os_fence_heavy();                       /* pairs with gort__enter and gort__leave */
         taken = gort__load(&m->inside, ACQUIRE) == 0; /* pairs with gort__leave */
         if (announced) /* and still in that call: who has left it computes, and has missed the mark */
-            taken = taken && (gort__load(&m->block, RELAXED) & GORT_BLOCK_SEEN);
+            taken = taken && (gort__load(&m->block_word, RELAXED) & GORT_BLOCK_SEEN);
         struct gort__g *g = gort__load(&m->g, ACQUIRE); /* pairs with switch_to */
         taken = taken && g != &m->g0;
         if (taken) {
             gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
-            if (!m->counted_no_p) {            /* it comes back: no deadlock meanwhile */
-                m->counted_no_p = true;
+            if (!m->handoff.counted_no_p) {    /* it comes back: no deadlock meanwhile */
+                m->handoff.counted_no_p = true;
                 s->without_p++;
             }
             if (gort__load(&g->state, RELAXED) == GORT_G_RUNNING)
@@ -496,6 +417,6 @@ bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (other)
-        gort__m_wake(other);
+        gort__note_wake(other);
     return taken;
 }

@@ -30,35 +30,14 @@
  * Threads: any M, inside.
  */
 #include "base/fatal.h"
-#include "sched/verbs.h"
-
-/* Conditions that must agree: the queues looked at here are those that look() in find.c searches. */
-static bool has_work(const struct gort__p *but)
-{
-    struct gort__sched *s = &gort__sched;
-    if (gort__load(&s->queued, RELAXED) || gort__load(&s->woken_n, RELAXED) ||
-        gort__load(&s->preempted_n, RELAXED))
-        return true;
-    int n = gort__load(&s->procs, RELAXED);
-    for (int i = 0; i < n; i++) {
-        struct gort__p *p = gort__load(&s->ps[i], ACQUIRE); /* pairs with p.c */
-        if (p != but && !gort__local_empty(p))
-            return true;
-    }
-    return false;
-}
-
-bool gort__idle_has_work(void)
-{
-    return has_work(NULL);
-}
+#include "sched/threads/threads.h"
 
 void gort__idle_wake_p(void)
 {
     struct gort__sched *s = &gort__sched;
     uint32_t nobody = 0;
-    if (GORT_UNLIKELY(gort__load(&s->no_m, RELAXED))) { /* m.c:left_p_locked */
-        gort__sysmon_note_work();
+    if (GORT_UNLIKELY(gort__load(&s->limit.no_m, RELAXED))) { /* m.c:left_p_locked */
+        gort__wake_note_work();
         return;
     }
     if (!gort__cas(&s->spinning, &nobody, 1, SEQ_CST)) /* pairs with gort__idle */
@@ -73,29 +52,30 @@ void gort__idle_wake_p(void)
     bool looks = !m || m->spinning; /* its thread may begin as soon as the lock is free */
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (m)
-        gort__m_wake(m);
+        gort__note_wake(m);
     if (!p)
-        gort__sysmon_note_work();
+        gort__wake_note_work();
     if (looks)
         return;
     /* It goes on with its own goroutine. For what came while this counted as spinning: the second look. */
-    gort__fence(SEQ_CST); /* pairs with gort__idle_wake */
-    if (gort__idle_has_work() || gort__poller_vacant())
-        gort__idle_wake();
+    gort__fence(SEQ_CST); /* pairs with gort__wake_idle */
+    if (gort__queue_has_work() || gort__poller_vacant())
+        gort__wake_idle();
 }
 
 void gort__idle_spin_stop(struct gort__m *m)
 {
     m->spinning = false;
-    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
+    gort__sub(&gort__sched.spinning, 1, SEQ_CST); /* pairs with gort__wake_idle */
     gort__arch_fence_after_rmw();
     /* What it has itself can wait: wake_defer.c. */
     const struct gort__p *deferred = m->p->deferred ? m->p : NULL;
     if (!gort__load(&gort__sched.idle_count, RELAXED)) {
-        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG && has_work(deferred))
-            gort__sysmon_sleep_work();
-    } else if (has_work(deferred) || gort__poller_vacant()) {
-        gort__idle_wake();
+        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG &&
+            gort__queue_has_work_but(deferred))
+            gort__hooks.monitor.sysmon_work();
+    } else if (gort__queue_has_work_but(deferred) || gort__poller_vacant()) {
+        gort__wake_idle();
     }
 }
 
@@ -108,8 +88,8 @@ static bool release_p(struct gort__m *m)
         gort__g_cache_flush(p);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     /* It may have woken ones that let others go first, whom somebody else has taken meanwhile (turn.c). */
-    bool idle = p && !(s->world_word & 1) && s->queue.n == 0 && s->woken.n == 0 && s->preempted.n == 0 &&
-                gort__local_empty(p);
+    bool idle = p && !(s->world_word & 1) && s->global.list.n == 0 && s->events.list.n == 0 &&
+                s->preempted.list.n == 0 && gort__local_empty(p);
     if (idle) {
         m->p = NULL;
         gort__p_idle_put_locked(p);
@@ -124,10 +104,10 @@ static bool look_again(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     if (m->spinning) {
         m->spinning = false;
-        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
+        gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_idle */
     }
-    gort__arch_fence_after_rmw(); /* after that of release_p; pairs with gort__idle_wake */
-    if (!gort__idle_has_work())
+    gort__arch_fence_after_rmw(); /* after that of release_p; pairs with gort__wake_idle */
+    if (!gort__queue_has_work())
         return false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     struct gort__p *p = gort__p_idle_get_locked();
@@ -135,11 +115,11 @@ static bool look_again(struct gort__m *m)
         gort__p_take(m, p);
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (!p) {
-        gort__sysmon_note_work();
+        gort__wake_note_work();
         return false;
     }
     m->spinning = true;
-    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake */
+    gort__add(&s->spinning, 1, SEQ_CST); /* pairs with gort__wake_idle */
     return true;
 }
 

@@ -13,7 +13,7 @@
  *     gort__handoff_wait_bound  its bound goroutine does not run; the P is with somebody else (handoff.c)
  *     gort__handoff_reacquire         its goroutine runs, but the P is with somebody else (handoff.c)
  * Invariants: (1) note is 2 or 3 only while its thread sleeps or is about to; (2) one wake a sleep;
- * (3) p->m == m exactly if m->p == p or m->next_p == p.
+ * (3) p->m == m exactly if m->p == p or m->handoff.next_p == p.
  * Threads: `_locked` with sched.lock held; the rest by an M for itself, inside.
  */
 
@@ -21,11 +21,9 @@
 #include "base/fmt.h"
 #include "poll/poll.h"
 #include "sched/core/san.h"
-#include "sched/verbs.h"
+#include "sched/threads/threads.h"
 
 #define GUARD ((size_t)64 << 10)
-
-enum { NOTE_NONE, NOTE_WOKEN, NOTE_ASLEEP, NOTE_POLLING };
 
 /* The record and the alternate signal stack: | guard | altstack | record |. */
 static size_t record_bytes(void)
@@ -44,7 +42,7 @@ static void prepare(struct gort__m *m)
     gort__store(&m->g, &m->g0, RELAXED);
     gort__store(&m->attention, gort__load(&gort__os_light_is_full, RELAXED) ? GORT_ATT_FENCE : 0, RELAXED);
     gort__store(&m->timer, -1, RELAXED);
-    gort__store(&m->block, 0, RELAXED);
+    gort__store(&m->block_word, 0, RELAXED);
     m->shadow = (struct gort__shadow){0, GORT_ATT_SHADOW, &m->g0, NULL};
     m->g0.m = m;
     m->g0.flags = GORT_G_THREAD;
@@ -75,7 +73,7 @@ void gort__m_destroy(struct gort__m *m)
 
 bool gort__m_own_stack(const struct gort__m *m, uintptr_t sp)
 {
-    uintptr_t hi = (uintptr_t)m->stack_hi;
+    uintptr_t hi = (uintptr_t)m->stack.hi;
     return sp <= hi && hi - sp <= gort__os_thread_stack_size() + END;
 }
 
@@ -88,84 +86,27 @@ char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard)
 
 void gort__m_retire_locked(struct gort__m *m)
 {
-    m->link = gort__sched.free_ms;
-    gort__sched.free_ms = m;
+    m->link = gort__sched.ms.free;
+    gort__sched.ms.free = m;
 }
 
 /* A record for a new thread: that of one that has ended, or a fresh one. */
 static struct gort__m *record_locked(void)
 {
-    struct gort__m *m = gort__sched.free_ms;
+    struct gort__m *m = gort__sched.ms.free;
     if (!m)
         return gort__m_make(false);
-    gort__sched.free_ms = m->link;
+    gort__sched.ms.free = m->link;
     prepare(m);
     return m;
 }
 
 void gort__m_found_p_locked(struct gort__m *m)
 {
-    if (m->counted_no_p) {
-        m->counted_no_p = false;
+    if (m->handoff.counted_no_p) {
+        m->handoff.counted_no_p = false;
         gort__sched.without_p--;
     }
-}
-
-bool gort__m_sleep_until(struct gort__m *m, int64_t deadline)
-{
-    uint32_t none = NOTE_NONE;
-    bool woken = true;
-    GORT_PUBLISH_SP(m);
-    bool asleep = gort__cas(&m->note, &none, NOTE_ASLEEP, ACQUIRE); /* pairs with gort__m_wake */
-    while (asleep && gort__load(&m->note, ACQUIRE) == NOTE_ASLEEP)  /* pairs with gort__m_wake */
-        if (gort__os_futex_wait(&m->note, NOTE_ASLEEP, deadline) < 0 && deadline != INT64_MAX &&
-            gort__os_now() >= deadline) {
-            uint32_t sleeping = NOTE_ASLEEP;
-            if (gort__cas(&m->note, &sleeping, NOTE_NONE, ACQUIRE)) { /* pairs with gort__m_wake */
-                woken = false;
-                break;
-            }
-        }
-    if (woken)
-        gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
-    gort__world_retract_sp(m);
-    return woken;
-}
-
-void gort__m_sleep(struct gort__m *m)
-{
-    gort__m_sleep_until(m, INT64_MAX);
-}
-
-void gort__m_sleep_again(struct gort__m *m)
-{
-    uint32_t asleep = NOTE_ASLEEP; /* a signal handler's siglongjmp may have left an earlier sleep */
-    gort__cas(&m->note, &asleep, NOTE_NONE, RELAXED);
-    gort__m_sleep(m);
-}
-
-void gort__m_wake(struct gort__m *m)
-{
-    uint32_t *note = &m->note;
-    /* Pairs with gort__m_sleep_until. The record may be gone right after it, but for a futex
-     * call on an address that nobody waits on any more, which does nothing. */
-    uint32_t was = gort__xchg(note, NOTE_WOKEN, RELEASE);
-    if (was == NOTE_ASLEEP)
-        gort__os_futex_wake(note, 1);
-    else if (was == NOTE_POLLING)
-        gort__poll_kick();
-}
-
-bool gort__m_doze(struct gort__m *m)
-{
-    uint32_t none = NOTE_NONE;
-    return gort__cas(&m->note, &none, NOTE_POLLING, ACQUIRE); /* pairs with gort__m_wake */
-}
-
-bool gort__m_undoze(struct gort__m *m)
-{
-    uint32_t polling = NOTE_POLLING;
-    return gort__cas(&m->note, &polling, NOTE_NONE, ACQUIRE); /* pairs with gort__m_wake */
 }
 
 /* A new M, whose thread the supervisor is to create. NULL: no memory for its record; or the supervisor is at
@@ -178,37 +119,37 @@ static struct gort__m *make_locked(void)
     struct gort__m *m = record_locked();
     if (!m)
         return NULL;
-    m->id = s->m_next_id++;
+    m->id = s->ms.next_id++;
     m->run = gort__load(&s->run, RELAXED);
     gort__rand_seed(&m->rand, s->conf.fuzz_seed * 31 + (uint64_t)m->id);
     if (s->world_word & 1)
         m->attention |= GORT_ATT_WORLD;
-    m->all_next = s->all_ms;
-    s->all_ms = m;
-    gort__store(&s->m_count, s->m_count + 1, RELAXED);
+    m->all_next = s->ms.all;
+    s->ms.all = m;
+    gort__store(&s->ms.n, s->ms.n + 1, RELAXED);
     gort__tight_update_locked();
-    m->link = s->wanted_ms;
-    s->wanted_ms = m;
-    gort__supervisor_wake_locked();
+    m->link = s->ms.wanted;
+    s->ms.wanted = m;
+    gort__hooks.life.supervisor_wake_locked();
     return m;
 }
 
 void gort__m_spare_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (!s->tight && !s->idle_ms)
+    if (!s->limit.tight && !s->ms.idle)
         gort__m_probe_locked();
 }
 
 void gort__m_probe_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->spare_coming || s->m_count >= s->conf.max_threads)
+    if (s->limit.spare_coming || s->ms.n >= s->conf.max_threads)
         return;
     struct gort__m *m = make_locked();
     if (!m)
         return; /* whoever wanted it asks again */
-    m->spare = s->spare_coming = true;
+    m->life.spare = s->limit.spare_coming = true;
 }
 
 /* There is no M that could run p, and none can be made: the others can still do its work, whoever comes back
@@ -225,7 +166,7 @@ static struct gort__m *starve_locked(struct gort__p *p, bool spinning)
     if (!bound) {
         gort__local_drain_locked(p);
         gort__p_idle_put_locked(p);
-        gort__store(&s->no_m, true, RELAXED);
+        gort__store(&s->limit.no_m, true, RELAXED);
     }
     return bound;
 }
@@ -241,7 +182,7 @@ static struct gort__m **near_locked(struct gort__m **at)
     int cpu = gort__os_cpu();
     struct gort__m **first = at;
     for (int i = 0; *at && i < GORT_M_NEAR; i++, at = &(*at)->link)
-        if (*at != gort__sched.poll_owner && (*at)->cpu == cpu)
+        if (*at != gort__sched.poll.owner && (*at)->handoff.cpu == cpu)
             return at;
     return first;
 }
@@ -249,26 +190,26 @@ static struct gort__m **near_locked(struct gort__m **at)
 struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__m **at = &s->idle_ms;
-    if (*at && *at == s->poll_owner && (*at)->link)
+    struct gort__m **at = &s->ms.idle;
+    if (*at && *at == s->poll.owner && (*at)->link)
         at = &(*at)->link; /* better one that does not wait for fds and timers */
     if (*at && !spinning)
         at = near_locked(at);
     struct gort__m *m = *at;
     bool created = !m;
-    if (!m && s->preempted.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
+    if (!m && s->preempted.list.n) { /* one that keeps a preempted goroutine is a spare: it exists already */
         if (spinning)
             gort__sub(&s->spinning, 1, SEQ_CST); /* pairs with gort__idle_wake_p */
         return gort__handoff_grant_locked(p, gort__preempted_pop_locked());
     }
     if (m) {
         *at = m->link;
-    } else if (!s->tight) {
+    } else if (!s->limit.tight) {
         m = make_locked();
     }
     if (GORT_UNLIKELY(!m))
         return starve_locked(p, spinning);
-    m->next_p = p;
+    m->handoff.next_p = p;
     m->spinning = spinning;
     gort__store(&p->m, m, RELEASE); /* pairs with sysmon.c */
     return created ? NULL : m;
@@ -277,8 +218,8 @@ struct gort__m *gort__m_start_locked(struct gort__p *p, bool spinning)
 void gort__m_take_next_p(struct gort__m *m)
 {
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    m->p = m->next_p;
-    m->next_p = NULL;
+    m->p = m->handoff.next_p;
+    m->handoff.next_p = NULL;
     if (m->p)
         gort__m_found_p_locked(m);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -290,11 +231,11 @@ static bool leave_idle(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     bool left = false;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    for (struct gort__m **at = &s->idle_ms; *at; at = &(*at)->link)
+    for (struct gort__m **at = &s->ms.idle; *at; at = &(*at)->link)
         if (*at == m) {
             *at = m->link;
             left = true;
-            gort__store(&m->quit, true, RELAXED);
+            gort__store(&m->life.quit, true, RELAXED);
             break;
         }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
@@ -309,8 +250,9 @@ static bool leave_idle(struct gort__m *m)
 static struct gort__p *left_p_locked(void)
 {
     struct gort__sched *s = &gort__sched;
-    bool line = s->line.n && s->idle_ms; /* else the M is the last one, and stays idle */
-    return s->queue.n || s->woken.n || s->preempted.n || line ? gort__p_idle_get_locked() : NULL;
+    bool line = s->line.list.n && s->ms.idle; /* else the M is the last one, and stays idle */
+    return s->global.list.n || s->events.list.n || s->preempted.list.n || line ? gort__p_idle_get_locked()
+                                                                               : NULL;
 }
 
 void gort__m_stop(struct gort__m *m)
@@ -318,24 +260,24 @@ void gort__m_stop(struct gort__m *m)
     struct gort__sched *s = &gort__sched;
     gort__check(!m->p && !m->bound_g && !m->spinning);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    if (gort__load(&m->quit, RELAXED)) {
+    if (gort__load(&m->life.quit, RELAXED)) {
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
-    struct gort__p *p = GORT_UNLIKELY(s->starved) ? left_p_locked() : NULL;
+    struct gort__p *p = GORT_UNLIKELY(s->limit.starved) ? left_p_locked() : NULL;
     if (p) {
         gort__p_take(m, p);
         gort__m_found_p_locked(m);
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
-    m->link = s->idle_ms;
-    s->idle_ms = m;
-    gort__store(&s->no_m, false, RELAXED);
-    m->cpu = gort__os_cpu();
+    m->link = s->ms.idle;
+    s->ms.idle = m;
+    gort__store(&s->limit.no_m, false, RELAXED);
+    m->handoff.cpu = gort__os_cpu();
     gort__m_found_p_locked(m); /* it has nothing to run any more */
     bool owner = gort__poller_take_locked(m);
-    gort__supervisor_deadlock_locked();
+    gort__hooks.life.deadlock_locked();
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (owner) {
         gort__poller_wait(m);
@@ -344,10 +286,10 @@ void gort__m_stop(struct gort__m *m)
     /* For a poll owner that sleeps too long; after the fence of idle.c:look_again. */
     (void)gort__poller_wanted();
     int64_t deadline = gort__os_now() + (int64_t)s->conf.idle_ms * 1000000;
-    if (!gort__m_sleep_until(m, deadline)) {
+    if (!gort__note_sleep_until(m, deadline)) {
         if (leave_idle(m))
             return;
-        gort__m_sleep(m); /* handed a P at the last moment */
+        gort__note_sleep(m); /* handed a P at the last moment */
     }
     gort__m_take_next_p(m);
 }
@@ -357,41 +299,42 @@ void gort__m_main(void *arg)
     struct gort__sched *s = &gort__sched;
     struct gort__m *m = arg;
     gort__m_set_self(m);
-    m->stack_hi = __builtin_frame_address(0);
+    m->stack.hi = __builtin_frame_address(0);
     gort__store(&m->tid, gort__os_thread_id(), RELAXED);
     m->err = gort__os_errno();
-    gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->old_altstack);
+    gort__os_altstack_set((char *)m - GORT_ALTSTACK, GORT_ALTSTACK, &m->stack.old_alt);
     gort__san_thread(m);
     gort__store(&m->inside, 1, RELAXED);
-    gort__preempt_thread(m);
+    gort__hooks.monitor.preempt_thread(m);
     gort__mask_thread(m);
-    gort__os_at_thread_end(gort__entry_thread_ends, m);
-    gort__store(&m->started, true, RELEASE); /* pairs with run.c:make_zombie */
-    gort__os_fence_light();                  /* pairs with world.c:gort__world_stop */
-    if (m->spare) {
+    gort__os_at_thread_end(gort__hooks.life.thread_ends, m);
+    gort__store(&m->life.started, true, RELEASE); /* pairs with run.c:make_zombie */
+    gort__os_fence_light();                       /* pairs with world.c:gort__world_stop */
+    if (m->life.spare) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
-        m->spare = s->spare_coming = false;
-        s->refused = false;
+        m->life.spare = s->limit.spare_coming = false;
+        s->limit.refused = false;
         gort__tight_update_locked();
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     gort__m_take_next_p(m);
     gort__schedule_loop(m);
 
-    gort__os_at_thread_end(gort__entry_thread_ends, NULL);
-    gort__preempt_thread_end(m);
-    gort__os_altstack_restore(&m->old_altstack);
+    gort__os_at_thread_end(gort__hooks.life.thread_ends, NULL);
+    gort__hooks.monitor.preempt_thread_end(m);
+    gort__os_altstack_restore(&m->stack.old_alt);
     if (gort__load(&m->attention, ACQUIRE) &
         GORT_ATT_ENDED) { /* pairs with run.c: nothing else may be touched */
         uint32_t open = GORT_REAPER_OPEN;
         /* The supervisor joins it: until then self tells destructors of thread-local data that call us that
          * the run is over. */
-        if (!gort__cas(&m->reaper, &open, GORT_REAPER_SUPERVISOR, ACQ_REL) && /* pairs with run.c:let_go */
+        if (!gort__cas(&m->end.reaper, &open, GORT_REAPER_SUPERVISOR,
+                       ACQ_REL) && /* pairs with run.c:let_go */
             /* Pairs with run.c:let_go: the memory of the zombie. */
-            gort__load(&m->reaper, ACQUIRE) == GORT_REAPER_THREAD) {
+            gort__load(&m->end.reaper, ACQUIRE) == GORT_REAPER_THREAD) {
             gort__m_set_self(NULL);
             gort__sub(&gort__zombie_count, 1, RELAXED);
-            gort__zombie_free(&m->zombie);
+            gort__hooks.life.zombie_free(&m->end.zombie);
             gort__m_destroy(m);
         }
         return;
@@ -401,20 +344,20 @@ void gort__m_main(void *arg)
         gort__handoff_give(m);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     if (s->ended) { /* just now: the supervisor joins it as one of the others */
-        gort__store(&m->reaper, GORT_REAPER_SUPERVISOR, RELEASE); /* pairs with run.c:make_zombie */
+        gort__store(&m->end.reaper, GORT_REAPER_SUPERVISOR, RELEASE); /* pairs with run.c:make_zombie */
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
         return;
     }
-    for (struct gort__m **at = &s->all_ms; *at; at = &(*at)->all_next)
+    for (struct gort__m **at = &s->ms.all; *at; at = &(*at)->all_next)
         if (*at == m) {
             *at = m->all_next;
             break;
         }
-    gort__store(&s->m_count, s->m_count - 1, RELAXED);
+    gort__store(&s->ms.n, s->ms.n - 1, RELAXED);
     gort__tight_update_locked();
     gort__m_found_p_locked(m);
-    m->link = s->dead_ms;
-    s->dead_ms = m;
-    gort__supervisor_wake_locked();
+    m->link = s->ms.dead;
+    s->ms.dead = m;
+    gort__hooks.life.supervisor_wake_locked();
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
 }

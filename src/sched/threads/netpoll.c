@@ -10,13 +10,13 @@
  */
 #include "base/fatal.h"
 #include "poll/poll.h"
-#include "sched/verbs.h"
+#include "sched/threads/threads.h"
 
 /* The same as gort__waitq_take does for the queue of an object. */
 static bool claim(struct gort__poll_waiter *w)
 {
     struct gort__g *g = w->g;
-    if (!gort__claim(g))
+    if (!gort__g_claim(g))
         return false;
     g->wait_slot = w;
     gort__g_edge(g);
@@ -35,9 +35,9 @@ struct gort__glist gort__netpoll_look(int64_t deadline)
     struct gort__poll_waiter *next;
     for (struct gort__poll_waiter *w = gort__poll_look(deadline); w; w = next) {
         next = w->next; /* the record is on the stack of its goroutine */
-        gort__glist_add(&list, w->g);
+        gort__runq_list_add(&list, w->g);
     }
-    gort__store(&gort__sched.polled_at, gort__os_now(), RELAXED);
+    gort__store(&gort__sched.poll.at, gort__os_now(), RELAXED);
     return list;
 }
 
@@ -56,7 +56,7 @@ uint32_t gort__netpoll(struct gort__m *m, int64_t deadline)
     if (homeless) {
         gort__lock_take(&s->lock, GORT_RANK_SCHED);
         s->without_p--;
-        gort__supervisor_deadlock_locked(); /* somebody may have left it to us */
+        gort__hooks.life.deadlock_locked(); /* somebody may have left it to us */
         gort__lock_release(&s->lock, GORT_RANK_SCHED);
     }
     return list.n;

@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/core/sched.h"
+#include "sched/threads/threads.h"
 
 struct gort__p *gort__p_idle_get_locked(void)
 {
@@ -24,7 +24,7 @@ struct gort__p *gort__p_idle_get_locked(void)
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
         if (GORT_UNLIKELY(gort__load(&s->sysmon_state, RELAXED) == GORT_MON_IDLE))
-            gort__sysmon_sleep_arm_locked();
+            gort__hooks.monitor.sysmon_arm_locked();
     }
     return p;
 }
@@ -37,12 +37,12 @@ void gort__p_idle_put_locked(struct gort__p *p)
     gort__store(&p->m, NULL, RELAXED);
     p->link = s->idle_ps;
     s->idle_ps = p;
-    gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__idle_wake */
+    gort__add(&s->idle_count, 1, SEQ_CST); /* pairs with gort__wake_idle */
     if (s->idle_count != (uint32_t)s->procs)
         return;
     gort__store(&s->idle_times, s->idle_times + 1, RELAXED);
-    if (gort__sysmon_sleep_armed())
-        gort__sysmon_sleep_disarm_locked();
+    if (gort__wake_sysmon_armed())
+        gort__hooks.monitor.sysmon_disarm_locked();
 }
 
 void gort__p_take(struct gort__m *m, struct gort__p *p)
@@ -73,18 +73,19 @@ static void evict(struct gort__p *p)
 {
     struct gort__m *m = p->m;
     gort__store(&p->m, NULL, RELAXED);
-    if (!m->counted_no_p) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
-        m->counted_no_p = true;
+    if (!m->handoff
+             .counted_no_p) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
+        m->handoff.counted_no_p = true;
         gort__sched.without_p++;
     }
-    if (m->next_p == p) {
-        m->next_p = NULL; /* it finds out when it wakes */
+    if (m->handoff.next_p == p) {
+        m->handoff.next_p = NULL; /* it finds out when it wakes */
         return;
     }
     gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
     if (m->g != &m->g0) {
         gort__or(&m->attention, GORT_ATT_NO_P, RELEASE); /* pairs with the look at attention in entry.c */
-        gort__preempt_ask(m, false);
+        gort__hooks.monitor.preempt_ask(m, false);
     }
 }
 
@@ -115,4 +116,10 @@ int gort__p_resize(int n)
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     gort__os_fence_heavy(); /* pairs with gort__enter: whoever comes in later is not alone any more */
     return 0;
+}
+
+void gort__p_free(struct gort__p *p)
+{
+    size_t page = gort__os_page();
+    gort__os_vm_unmap(p, (sizeof *p + page - 1) / page * page);
 }

@@ -22,17 +22,17 @@
  * nobody could run what the timer wakes: then whoever releases a P looks whether the sleeper sleeps too long
  * (gort__poller_wanted again, same fences with idle_count).
  *
- * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__m_wake kicks it), or takes an
+ * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__note_wake kicks it), or takes an
  * idle P itself when something is due; without an idle P it fires what is due all the same, for the global
  * queue. It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait
  * for: if it does not come back at once, it wakes an M for the poller, if there is an idle P.
  *
  * Coalescing. When hundreds of timers are pending and one is due every few microseconds, waking for each of
- * them costs more than all else. So the poll owner then wakes every COALESCE_EVERY, unless it is kicked:
+ * them costs more than all else. So the poll owner then wakes every GORT_COALESCE_EVERY, unless it is kicked:
  * these timers come up to that much late, never early; where few timers are pending none is delayed. The
  * owner announces COALESCED then instead of a time: each M that goes idle meanwhile sees that timers are due
  * before the owner wakes, and would kick it. No timer can be lost by that, since the owner sleeps no longer
- * than COALESCE_EVERY whatever is set. Nor does it wake another M for the poller: it will be back soon, and
+ * than GORT_COALESCE_EVERY whatever is set. Nor does it wake another M for the poller: it will be back soon, and
  * if it is not, sysmon fires what is due.
  *
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
@@ -41,18 +41,17 @@
  * tests/model/poller.c explores both rules and the change of the poll owner.
  * Invariants: (1) sched.poll_owner is that M, from before it sleeps until it has left the poller; (2)
  * one at a time; (3) it is in idle_ms unless it was handed a P.
- * Threads: any, inside.
+ * Threads: any, inside; `_locked` functions with sched.lock held.
  */
 #include "base/fatal.h"
 #include "poll/poll.h"
-#include "sched/verbs.h"
+#include "sched/threads/threads.h"
 
-#define COALESCE_EVERY INT64_C(275000) /* ns */
-#define COALESCED      1               /* as poll_until: no timer is earlier, so nobody kicks */
+#define COALESCED 1 /* as poll_until: no timer is earlier, so nobody kicks */
 
 bool gort__poller_wanted(void)
 {
-    int64_t until = gort__load(&gort__sched.poll_until, RELAXED), next = gort__timer_next();
+    int64_t until = gort__load(&gort__sched.poll.until, RELAXED), next = gort__timer_next();
     if (until == 0)
         return next != INT64_MAX || gort__poll_pending();
     if (next < until)
@@ -63,13 +62,13 @@ bool gort__poller_wanted(void)
 bool gort__poller_vacant(void)
 {
     return (!gort__timer_coalesces() || gort__poll_pending() ||
-            gort__timer_next() > gort__load(&gort__sched.poller_woke_at, RELAXED) + COALESCE_EVERY) &&
+            gort__timer_next() > gort__load(&gort__sched.poll.woke_at, RELAXED) + GORT_COALESCE_EVERY) &&
            gort__poller_wanted();
 }
 
 bool gort__poller_covers(int64_t when)
 {
-    int64_t until = gort__load(&gort__sched.poll_until, RELAXED);
+    int64_t until = gort__load(&gort__sched.poll.until, RELAXED);
     return until > COALESCED && until <= when;
 }
 
@@ -77,39 +76,39 @@ void gort__poller_notice(struct gort__m *m, int64_t when)
 {
     struct gort__sched *s = &gort__sched;
     gort__fence(SEQ_CST); /* pairs with announce and idle.c */
-    int64_t until = gort__load(&s->poll_until, RELAXED);
+    int64_t until = gort__load(&s->poll.until, RELAXED);
     if (gort__load(&s->idle_count, RELAXED) == 0)
-        gort__sysmon_sleep_timer(when);
+        gort__hooks.monitor.sysmon_timer(when);
     else if (until) {
         if (when < until)
             gort__poll_kick();
     } else if (!m->p || m->g != &m->g0) {
-        gort__idle_wake();
+        gort__wake_idle();
     }
     if (!m->p)
-        gort__sysmon_notify(); /* perhaps it sees to timers, and sleeps past this one */
+        gort__wake_sysmon(); /* perhaps it sees to timers, and sleeps past this one */
 }
 
 void gort__poller_notice_fd(struct gort__m *m)
 {
     gort__fence(SEQ_CST); /* pairs with idle.c: one more waits for an fd, then the look for a poll owner */
     if (gort__load(&gort__sched.idle_count, RELAXED) == 0)
-        gort__sysmon_note_work();
-    else if (!gort__load(&gort__sched.poll_until, RELAXED) && (!m->p || m->g != &m->g0))
-        gort__idle_wake();
+        gort__wake_note_work();
+    else if (!gort__load(&gort__sched.poll.until, RELAXED) && (!m->p || m->g != &m->g0))
+        gort__wake_idle();
 }
 
 bool gort__poller_take_locked(struct gort__m *m)
 {
     struct gort__sched *s = &gort__sched;
-    if (s->poll_owner || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
+    if (s->poll.owner || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
         return false;
     if (s->idle_count == 0 &&
         s->sysmon_on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
-        gort__sysmon_sleep_events();
+        gort__hooks.monitor.sysmon_events();
         return false;
     }
-    s->poll_owner = m;
+    s->poll.owner = m;
     return true;
 }
 
@@ -117,7 +116,7 @@ bool gort__poller_take_locked(struct gort__m *m)
  * the kernel is told ahead. */
 static int64_t next_beat(void)
 {
-    return (gort__os_now() / COALESCE_EVERY + 1) * COALESCE_EVERY;
+    return (gort__os_now() / GORT_COALESCE_EVERY + 1) * GORT_COALESCE_EVERY;
 }
 
 /* Tells until when it is going to sleep: the first timer of all; while timers are coalesced, if that is
@@ -132,13 +131,13 @@ static int64_t announce(int64_t earliest)
             brief = next <= until;
             until = brief ? until : next;
         }
-        gort__xchg(&gort__sched.poll_until, brief ? COALESCED : until,
+        gort__xchg(&gort__sched.poll.until, brief ? COALESCED : until,
                    SEQ_CST); /* pairs with gort__poller_notice */
         gort__arch_fence_after_rmw();
         if (gort__timer_next() < next)
             continue;
         if (brief)
-            gort__os_beat(until, until + COALESCE_EVERY);
+            gort__os_beat(until, until + GORT_COALESCE_EVERY);
         return until;
     }
 }
@@ -149,17 +148,17 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
     struct gort__sched *s = &gort__sched;
     bool work = false;
     for (bool again = true; again;) {
-        int64_t until = announce(s->poller_woke_at + COALESCE_EVERY);
-        if ((until == INT64_MAX && !gort__poll_pending()) || !gort__m_doze(m))
+        int64_t until = announce(s->poll.woke_at + GORT_COALESCE_EVERY);
+        if ((until == INT64_MAX && !gort__poll_pending()) || !gort__note_doze(m))
             break;
         *got = gort__netpoll_look(until);
-        again = gort__m_undoze(m);
+        again = gort__note_undoze(m);
         int64_t now = gort__os_now();
         work = got->n || gort__timer_next() <= now;
         again = again && !work;
-        gort__store(&s->poller_woke_at, now, RELAXED);
+        gort__store(&s->poll.woke_at, now, RELAXED);
     }
-    gort__xchg(&s->poll_until, 0, SEQ_CST); /* pairs with gort__poller_notice */
+    gort__xchg(&s->poll.until, 0, SEQ_CST); /* pairs with gort__poller_notice */
     gort__arch_fence_after_rmw();
     return work;
 }
@@ -171,8 +170,8 @@ static void leave(struct gort__m *m, bool work)
     struct gort__sched *s = &gort__sched;
     struct gort__p *p = NULL;
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
-    s->poll_owner = NULL;
-    struct gort__m **at = &s->idle_ms;
+    s->poll.owner = NULL;
+    struct gort__m **at = &s->ms.idle;
     while (*at && *at != m)
         at = &(*at)->link;
     bool handed = !*at;
@@ -181,14 +180,15 @@ static void leave(struct gort__m *m, bool work)
         p = work ? gort__p_idle_get_locked() : NULL;
         if (p) {
             gort__p_take(m, p);
-        } else if (!m->counted_no_p) { /* it has something in hand: no deadlock before it has seen to that */
-            m->counted_no_p = true;
+        } else if (
+            !m->handoff.counted_no_p) { /* it has something in hand: no deadlock before it has seen to that */
+            m->handoff.counted_no_p = true;
             s->without_p++;
         }
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
     if (handed) {
-        gort__m_sleep(m);
+        gort__note_sleep(m);
         gort__m_take_next_p(m);
     }
 }
@@ -198,10 +198,10 @@ void gort__poller_wait(struct gort__m *m)
     struct gort__glist got = {0};
     bool work = sleep_in_poller(m, &got);
     leave(m, work);
-    if (work && !gort__load(&m->quit, RELAXED))
+    if (work && !gort__load(&m->life.quit, RELAXED))
         gort__timer_run(m, gort__os_now());
     if (got.n)
         gort__ready_events(m, got);
     if (m->p && gort__poller_vacant()) /* after the fence of sleep_in_poller */
-        gort__idle_wake();
+        gort__wake_idle();
 }

@@ -54,16 +54,16 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/verbs.h"
+#include "sched/core/core.h"
+#include "sched/timers/timer.h"
 
-#define ROOM_MIN      256 /* a page of entries */
-#define SKEW          3   /* places before the first entry */
-#define DEAD_MOST     64  /* so many dead entries are left alone */
-#define COALESCE_MANY 256 /* pending on one P */
-#define BATCH         128 /* goroutines that are readied at a time */
-#define NODES_MOST    64  /* taken from the slab at a time */
-#define FIRE_MOST     512 /* fired at a time by who has work then */
-#define BIG_PAGE      ((size_t)2 << 20)
+#define ROOM_MIN   256 /* a page of entries */
+#define SKEW       3   /* places before the first entry */
+#define DEAD_MOST  64  /* so many dead entries are left alone */
+#define BATCH      128 /* goroutines that are readied at a time */
+#define NODES_MOST 64  /* taken from the slab at a time */
+#define FIRE_MOST  512 /* fired at a time by who has work then */
+#define BIG_PAGE   ((size_t)2 << 20)
 
 enum { FREE, PENDING, FIRING, DEAD };
 
@@ -379,7 +379,7 @@ static GORT_ALWAYS_INLINE void announce(struct gort__m *m, struct gort__heap *h,
         gort__store(&h->first, when, RELEASE); /* pairs with the second look of poller.c */
     unlock(h);
     if (first)
-        gort__poller_notice(m, when);
+        gort__hooks.threads.timer_first(m, when);
 }
 
 static GORT_ALWAYS_INLINE int set(struct gort__timer *t, int64_t when, const int64_t *at, void (*fn)(void *),
@@ -595,7 +595,7 @@ static void add_slept(struct gort__glist *woken, struct slept *slept)
         __builtin_prefetch(sp + 2 * GORT_LINE, 1);
         __builtin_prefetch(sp + 3 * GORT_LINE, 1);
         __builtin_prefetch(g->stack, 1);
-        gort__glist_add(woken, g);
+        gort__runq_list_add(woken, g);
     }
     slept->n = 0;
 }
@@ -649,7 +649,7 @@ static void ready(struct gort__m *m, struct gort__glist woken, bool coalesce)
 /* An alarm's time has come. False: somebody else has ended the wait. */
 static bool claim(struct gort__g *g)
 {
-    if (!gort__claim(g))
+    if (!gort__g_claim(g))
         return false;
     g->wait_slot = (void *)(intptr_t)-ETIMEDOUT;
     return true;
@@ -664,8 +664,8 @@ static bool claim(struct gort__g *g)
 static bool enough(const struct gort__m *m, uint32_t n)
 {
     return GORT_UNLIKELY(n >= FIRE_MOST) && m->p &&
-           (!gort__local_empty(m->p) || gort__load(&gort__sched.queued, RELAXED) ||
-            gort__load(&gort__sched.woken_n, RELAXED));
+           (!gort__local_empty(m->p) || gort__load(&gort__sched.global.n, RELAXED) ||
+            gort__load(&gort__sched.events.n, RELAXED));
 }
 
 uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
@@ -690,7 +690,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         } else {
             struct gort__g *g = node->arg;
             if (claim(g)) {
-                gort__glist_add(&woken, g);
+                gort__runq_list_add(&woken, g);
                 __builtin_prefetch(g->ctx.sp, 1); /* it runs soon */
             }
             node_put(h, node);
@@ -707,7 +707,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
         n += fire_oom(h, m, now);
     if (GORT_UNLIKELY(h->n < h->room / 8 && h->room > ROOM_MIN))
         shrink(h);
-    bool coalesce = h->live >= COALESCE_MANY && !called;
+    bool coalesce = h->live >= GORT_COALESCE_MANY && !called;
     unlock(h);
     add_slept(&woken, &slept);
     ready(m, woken, coalesce);
@@ -715,7 +715,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     gort__sub(&h->firing, 1, RELEASE); /* pairs with gort__timer_count */
     gort__os_fence_light();            /* pairs with world.c:gort__world_stop */
     if (gort__m_wanted(m))
-        gort__entry_attend(
+        gort__hooks.life.attend(
             m); /* only now: nobody waits for a node that is firing, nor for a lock that fn takes */
     return n;
 }
@@ -743,7 +743,7 @@ int64_t gort__timer_next(void)
 bool gort__timer_coalesces(void)
 {
     for (int i = 0; i < made(); i++)
-        if (gort__load(&heap_of(i)->live, RELAXED) >= COALESCE_MANY)
+        if (gort__load(&heap_of(i)->live, RELAXED) >= GORT_COALESCE_MANY)
             return true;
     return false;
 }
@@ -753,7 +753,7 @@ void gort__timer_watch(void)
     if (!gort__timer_run(gort__m_self(), gort__os_now()))
         return;
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__supervisor_deadlock_locked(); /* they may have been what others did not want to give up for */
+    gort__hooks.life.deadlock_locked(); /* they may have been what others did not want to give up for */
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
 

@@ -21,7 +21,9 @@
 #include <errno.h>
 
 #include "base/fatal.h"
-#include "sched/wait/scope.h"
+#include "sched/core/core.h"
+#include "sched/core/scope.h"
+#include "sched/timers/timer.h"
 
 void gort__waitq_push_front(struct gort__waitq *q, struct gort__waiter *w)
 {
@@ -52,12 +54,12 @@ static bool commit_arm(struct gort__g *g, void *arg)
     void *object = a->how->object;
     void (*unlock)(void *) = a->how->unlock;
     int err = 0;
-    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__claim */
+    gort__store(&g->wait_word, GORT_CLAIM_ARMED, RELEASE); /* pairs with gort__g_claim */
     if (a->deadline != GORT_FOREVER)
         err = gort__timer_set(&a->timer, a->deadline, NULL, g);
     if (!err && a->scope.scope)
         err = gort__scope_wait_begin(&a->scope, g);
-    bool waits = !err || !gort__claim(g);
+    bool waits = !err || !gort__g_claim(g);
     if (!waits)
         g->wait_slot = (void *)(intptr_t)err;
     unlock(object);

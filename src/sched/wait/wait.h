@@ -105,7 +105,7 @@ static inline struct gort__waiter *gort__waitq_take(struct gort__waitq *q)
             gort__g_edge(w->g);
             return w;
         }
-        if (gort__claim(w->g)) {
+        if (gort__g_claim(w->g)) {
             gort__g_edge(w->g);
             w->g->wait_slot = w;
             return w;
@@ -146,7 +146,7 @@ int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason rea
  * deadline", which debug builds refuse. */
 static inline void gort__wait_deadline_check(int64_t deadline, const char *call)
 {
-    if (GORT_CHECKS && deadline != GORT_TRY && deadline < gort__sched.started_at - 60 * GORT_SEC)
+    if (GORT_CHECKS && deadline != GORT_TRY && deadline < gort__sched.main.started_at - 60 * GORT_SEC)
         gort__fatal("%s: the deadline %ld lies more than a minute before the start of the run: is it a "
                     "duration? Use gort_in(ns) to make a deadline from it; GORT_FOREVER means no deadline",
                     call, (long)deadline);

@@ -17,12 +17,7 @@
  * Threads: bursts by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by
  * sysmon.
  */
-#include "sched/verbs.h"
-
-#define PREEMPTED_MANY 16                /* from here on new goroutines wait for preempted ones */
-#define ADMIT_CPU      INT64_C(50000000) /* ns of CPU time for each P, at PREEMPTED_MANY: the price of a start */
-#define BURST_MOST     INT64_C(100000000) /* ns: a time slice is not longer; the M has run others meanwhile */
-#define OTHERS         INT64_C(100000)    /* ns in which something else, sysmon say, had the CPU */
+#include "sched/core/core.h"
 
 void gort__cputime_end(struct gort__m *m)
 {
@@ -30,12 +25,12 @@ void gort__cputime_end(struct gort__m *m)
     int64_t cpu;
     uint64_t waits;
     gort__os_thread_usage(&cpu, &waits);
-    int64_t used = cpu - m->burst_from;
-    bool pure = p && m->burst_p == p && m->burst_switches == p->switches && m->burst_waits == waits;
-    gort__store(&m->burst, pure ? m->burst + used : 0, RELAXED);
-    gort__store(&m->burst_from, cpu, RELAXED);
+    int64_t used = cpu - m->burst.from;
+    bool pure = p && m->burst.p == p && m->burst.switches == p->switches && m->burst.waits == waits;
+    gort__store(&m->burst.ns, pure ? m->burst.ns + used : 0, RELAXED);
+    gort__store(&m->burst.from, cpu, RELAXED);
     if (used > 0)
-        gort__add(&gort__sched.preempted_cpu, used < BURST_MOST ? used : BURST_MOST, RELAXED);
+        gort__add(&gort__sched.preempted.cpu, used < GORT_BURST_MOST ? used : GORT_BURST_MOST, RELAXED);
 }
 
 void gort__cputime_begin(struct gort__m *m)
@@ -44,33 +39,34 @@ void gort__cputime_begin(struct gort__m *m)
     int64_t cpu;
     uint64_t waits;
     gort__os_thread_usage(&cpu, &waits);
-    gort__store(&m->burst_from, cpu, RELAXED);
-    gort__store(&m->burst_at, gort__os_now(), RELAXED);
-    gort__store(&m->burst_waits, waits, RELAXED);
-    gort__store(&m->burst_p, p, RELAXED);
-    gort__store(&m->burst_switches, p ? p->switches : 0, RELAXED);
+    gort__store(&m->burst.from, cpu, RELAXED);
+    gort__store(&m->burst.at, gort__os_now(), RELAXED);
+    gort__store(&m->burst.waits, waits, RELAXED);
+    gort__store(&m->burst.p, p, RELAXED);
+    gort__store(&m->burst.switches, p ? p->switches : 0, RELAXED);
 }
 
 bool gort__cputime_awake(int64_t ns, int64_t cpu)
 {
-    return ns - cpu <= ns / 32 + OTHERS;
+    return ns - cpu <= ns / 32 + GORT_BURST_OTHERS;
 }
 
 int64_t gort__cputime_burst(struct gort__m *m, struct gort__p *p, int64_t now, int64_t cpu)
 {
-    int64_t ns = now - gort__load(&m->burst_at, RELAXED), used = cpu - gort__load(&m->burst_from, RELAXED);
-    bool same = gort__load(&m->burst_p, RELAXED) == p &&
-                gort__load(&m->burst_switches, RELAXED) == gort__load(&p->switches, RELAXED);
-    return same && gort__cputime_awake(ns, used) ? gort__load(&m->burst, RELAXED) + used : 0;
+    int64_t ns = now - gort__load(&m->burst.at, RELAXED), used = cpu - gort__load(&m->burst.from, RELAXED);
+    bool same = gort__load(&m->burst.p, RELAXED) == p &&
+                gort__load(&m->burst.switches, RELAXED) == gort__load(&p->switches, RELAXED);
+    return same && gort__cputime_awake(ns, used) ? gort__load(&m->burst.ns, RELAXED) + used : 0;
 }
 
 bool gort__cputime_admit_new(void)
 {
     struct gort__sched *s = &gort__sched;
-    int64_t n = gort__load(&s->preempted_n, RELAXED);
-    if (n < PREEMPTED_MANY)
+    int64_t n = gort__load(&s->preempted.n, RELAXED);
+    if (n < GORT_PREEMPTED_MANY)
         return true;
-    int64_t used = gort__load(&s->preempted_cpu, RELAXED), last = gort__load(&s->admitted_at, RELAXED);
-    int64_t price = ADMIT_CPU * gort__load(&s->procs, RELAXED) * n / PREEMPTED_MANY;
-    return used - last >= price && gort__cas(&s->admitted_at, &last, used, RELAXED);
+    int64_t used = gort__load(&s->preempted.cpu, RELAXED),
+            last = gort__load(&s->preempted.admitted_at, RELAXED);
+    int64_t price = GORT_ADMIT_CPU * gort__load(&s->procs, RELAXED) * n / GORT_PREEMPTED_MANY;
+    return used - last >= price && gort__cas(&s->preempted.admitted_at, &last, used, RELAXED);
 }

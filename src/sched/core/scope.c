@@ -9,11 +9,11 @@
  * the list only between the commit of its wait and the end of it.
  * Threads: any, inside.
  */
-#include "sched/wait/scope.h"
+#include "sched/core/scope.h"
 
 #include <errno.h>
 
-#include "sched/verbs.h"
+#include "sched/core/core.h"
 
 /* What a call returns when its scope has ended with err. */
 static int seen_as(int err)
@@ -42,9 +42,9 @@ void gort__scope_cancel(struct gort__scope *scope, int err, struct gort__glist *
     gort__store(&scope->err, err, RELEASE); /* pairs with gort__scope_refuses */
     forget_gone(scope);
     for (struct gort__scope_waiter *w = scope->waiters; w; w = w->next)
-        if (gort__claim(w->g)) {
+        if (gort__g_claim(w->g)) {
             w->g->wait_slot = (void *)(intptr_t)seen_as(err);
-            gort__glist_add(woken, w->g);
+            gort__runq_list_add(woken, w->g);
         }
     gort__lock_release(&scope->lock, GORT_RANK_CTX);
 }
