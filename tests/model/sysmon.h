@@ -532,7 +532,7 @@ static void check_poke(int64_t due)
     bool soon = state() == GORT_MON_ARMED_SOON && due <= book.now + GORT_WATCHDOG_MIN;
     bool over = state() == GORT_MON_IDLE && gort__sched.idle_times > 1;
     if (book.notified != GORT_MON_AWAKE && !book.seen && !soon && !over)
-        model_fail("lost poke: it sleeps as if there had been none");
+        model_fail("lost notification: it sleeps as if there had been none");
 }
 
 static void is_watched(void)
@@ -578,7 +578,7 @@ static void listens(void)
     if (!sleeper.listen && book.due > book.now + GORT_LOOK + GORT_WATCHDOG_PAUSE)
         model_fail("a goroutine waits for an fd, and nobody listens until %d", (int)(book.due - START));
 }
-/* Where no time passes and nobody takes a P, it was the poke that woke it. */
+/* Where no time passes and nobody takes a P, it was the notification that woke it. */
 static void is_hurried(void)
 {
     is_watched();

@@ -34,8 +34,8 @@ void gort__sysmon_sleep_events(void);
 void gort__sysmon_sleep_notify(void);
 void gort__sysmon_sleep_calm(void);          /* nobody waits any more, and it was about to look */
 void gort__sysmon_sleep_timer(int64_t when); /* a timer became the first, and nobody owns the poller for it */
-void gort__sysmon_sleep_arm_locked(void);    /* a P is taken while it rests */
-void gort__sysmon_sleep_disarm_locked(void); /* all Ps are idle, and it has a guard */
+void gort__sysmon_sleep_arm_locked(void);    /* a P is taken while it is idle */
+void gort__sysmon_sleep_disarm_locked(void); /* all Ps are idle, and its watchdog is armed */
 /* For sysmon alone. Open, then quit by another thread, which wakes it for good, and close when it has
  * ended. */
 void gort__sysmon_sleep_open(void);

@@ -49,8 +49,9 @@ void gort__m_take_next_p(struct gort__m *m);
 void gort__m_main(void *m); /* the thread */
 struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);
-void gort__m_retire_locked(struct gort__m *m);  /* kept until the end of the run: dumps may look at it */
-void gort__m_found_p_locked(struct gort__m *m); /* what it was counted_no_p is settled */
+void gort__m_retire_locked(struct gort__m *m); /* kept until the end of the run: dumps may look at it */
+void gort__m_found_p_locked(
+    struct gort__m *m); /* it has one, or nothing to run: it no longer counts in sched.without_p */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
 bool gort__m_own_stack(const struct gort__m *m,
                        uintptr_t sp);      /* m.c: on, or just below, the thread's own stack */
@@ -74,7 +75,7 @@ int gort__p_resize(int n); /* the world is stopped; 0 or -ENOMEM */
 /* M, in idle_ms, owns the poller from now on. False: nobody needs to be. */
 bool gort__poller_take_locked(struct gort__m *m);
 void gort__poller_wait(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
-/* After a full fence: somebody should own the poller, and nobody is. Wakes one that sleeps too long. */
+/* After a full fence: an M should own the poller, and none does. Wakes one that sleeps too long. */
 bool gort__poller_wanted(void);
 /* The same, and waking an M for it pays: while timers are coalesced the former owner comes back soon. */
 bool gort__poller_vacant(void);
