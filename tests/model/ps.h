@@ -501,7 +501,7 @@ static GORT_UNUSED void ends(void)
     m_loop(m);
 }
 
-/* M i sleeps in idle_ms from the start. */
+/* M i sleeps in ms.idle from the start. */
 static GORT_UNUSED void sleeps_idle(void)
 {
     struct gort__m *m = self_get();

@@ -13,7 +13,7 @@
  * for some milliseconds and then calls poll. Of the burst that has not ended yet only its clocks tell, which
  * cost 0.2 us (its file below /proc, which counts its sleeps, 10 to 30): who has had the CPU for nearly all
  * the time has not slept to speak of.
- * Invariants: (1) preempted_cpu only grows; (2) one start for each time the price is reached.
+ * Invariants: (1) preempted.cpu only grows; (2) one start for each time the price is reached.
  * Threads: bursts by each M for itself, inside; gort__cputime_admit_new by any M; gort__cputime_burst by
  * sysmon.
  */

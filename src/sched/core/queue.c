@@ -15,7 +15,7 @@
  * Fairness: every 61st pick takes the very first goroutine (schedule.c), and a segment that has been first is
  * passed over some times at most: its P's thread may have no CPU for long, and one in 61 would leave the last
  * of it waiting for 100 ms beside a P that is never out of work.
- * Invariants: (1) sched.queued is the number of Gs in all segments; (2) everything in it is runnable;
+ * Invariants: (1) sched.global.n is the number of Gs in all segments; (2) everything in it is runnable;
  * (3) no segment is empty or holds more than half a ring and one; (4) queue_end is the last G of the last
  * segment, or NULL: that is not known, and the next one to come starts a segment.
  * Threads: any; `_locked` functions with sched.lock held.

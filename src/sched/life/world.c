@@ -16,7 +16,7 @@
  * world_word is odd while the world is stopped (or about to be); its value tells one stop from the
  * next, so that an M that was slow to fall asleep in the last stop does not sleep through this one.
  * tests/model/world.c explores it, with a goroutine that calls, blocks, loses its P, or is woken meanwhile.
- * Threads: one stopper at a time (world_busy); `_locked` functions with sched.lock held.
+ * Threads: one stopper at a time (world.busy); `_locked` functions with sched.lock held.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static bool sleeps_parked(const void *parked_sp)
 
 /*
  * It was woken. While its stack may be looked at it stays where it is: plain threads go on, and may wake it.
- * Proof: it marks itself as waking and looks at world_stay_asleep; the stopper sets that and looks at the
+ * Proof: it marks itself as waking and looks at world.stay_asleep; the stopper sets that and looks at the
  * mark, with fences between, so not both miss the other. The mark leaves the stack pointer as it is: whoever
  * was once seen to stand still can be looked at from then on, also in the moment in which it finds out that
  * it must not go on.

@@ -9,7 +9,7 @@
  * to its signal mask or affinity must not be inherited, and creating needs memory from libc.
  *
  * Ways to wait, all on the note:
- *     gort__m_stop           has nothing to run; in sched.idle_ms; ends after a while, or sleeps in the poller (poller.c)
+ *     gort__m_stop           has nothing to run; in sched.ms.idle; ends after a while, or sleeps in the poller (poller.c)
  *     gort__handoff_wait_bound  its bound goroutine does not run; the P is with somebody else (handoff.c)
  *     gort__handoff_reacquire         its goroutine runs, but the P is with somebody else (handoff.c)
  * Invariants: (1) note is 2 or 3 only while its thread sleeps or is about to; (2) one wake a sleep;

@@ -7,15 +7,15 @@
  *
  * A timer must not be set while the poll owner sleeps past it. The rule has two sides:
  *
- *     setter:  heap->first = when               owner:   poll_until = the first of all heaps
+ *     setter:  heap->first = when               owner:   poll.until = the first of all heaps
  *              full fence                                 full fence
- *              poll_until? 0: idle P and nobody           look at all heaps once more
+ *              poll.until? 0: idle P and nobody           look at all heaps once more
  *                spins -> wake one                        -> an earlier one: again
  *              later than when -> kick                    sleep in the poller
  *
  * Proof: in the single order of the two fences one comes first. If the setter's does, the second look sees
- * the timer. If the sleeper's does, the setter sees poll_until and kicks; a kick that comes before the sleep
- * makes the sleep return at once. With poll_until 0 nobody owns the poller, and the setter is a publisher as
+ * the timer. If the sleeper's does, the setter sees poll.until and kicks; a kick that comes before the sleep
+ * makes the sleep return at once. With poll.until 0 nobody owns the poller, and the setter is a publisher as
  * in idle.c: an M that goes idle later looks at the heaps after its own fence (gort__poller_wanted in
  * gort__m_stop), and becomes the owner. Two shortcuts: a setter on g0 with a P is about to search and, if it
  * finds nothing, to own the poller itself; and a setter with a P does not kick while no P is idle, since
@@ -24,7 +24,7 @@
  *
  * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__note_wake kicks it), or takes an
  * idle P itself when something is due; without an idle P it fires what is due all the same, for the global
- * queue. It stores poll_until = 0, then, after a full fence, looks whether there is still something to wait
+ * queue. It stores poll.until = 0, then, after a full fence, looks whether there is still something to wait
  * for: if it does not come back at once, it wakes an M for the poller, if there is an idle P.
  *
  * Coalescing. When hundreds of timers are pending and one is due every few microseconds, waking for each of
@@ -39,15 +39,15 @@
  * call: then sysmon does.
  *
  * tests/model/poller.c explores both rules and the change of the poll owner.
- * Invariants: (1) sched.poll_owner is that M, from before it sleeps until it has left the poller; (2)
- * one at a time; (3) it is in idle_ms unless it was handed a P.
+ * Invariants: (1) sched.poll.owner is that M, from before it sleeps until it has left the poller; (2)
+ * one at a time; (3) it is in ms.idle unless it was handed a P.
  * Threads: any, inside; `_locked` functions with sched.lock held.
  */
 #include "base/fatal.h"
 #include "poll/poll.h"
 #include "sched/threads/threads.h"
 
-#define COALESCED 1 /* as poll_until: no timer is earlier, so nobody kicks */
+#define COALESCED 1 /* as poll.until: no timer is earlier, so nobody kicks */
 
 bool gort__poller_wanted(void)
 {

@@ -72,7 +72,7 @@ void gort__p_free(struct gort__p *p);
 int gort__p_resize(int n); /* the world is stopped; 0 or -ENOMEM */
 
 /* --- poller.c ------------------------------------------------------------------------------------ */
-/* M, in idle_ms, owns the poller from now on. False: nobody needs to be. */
+/* m, in ms.idle, owns the poller from now on. False: nobody needs to be. */
 bool gort__poller_take_locked(struct gort__m *m);
 void gort__poller_wait(struct gort__m *m); /* instead of sleeping on the note; with a P or without */
 /* After a full fence: an M should own the poller, and none does. Wakes one that sleeps too long. */
