@@ -27,7 +27,7 @@
 
 #define WOKEN_MOST ticks_of(5)  /* half of 100 ms is in many small parts */
 #define SLICE      ticks_of(10) /* GORT_SLICE */
-/* Ns: in which reading two clocks, one after the other, is no error to speak of. */
+/* Of the processor's counter, ticks in a millisecond; 0: not known yet; atomic, written by sysmon. */
 static uint64_t rate;
 static struct {
     int64_t ns;
