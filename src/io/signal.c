@@ -123,7 +123,7 @@ static void at_close(void)
         gort_close(fd);
     for (int signo = 1; late; signo++, late >>= 1)
         if (late & 1)
-            kill(getpid(), signo);
+            kill(gort__os_process_id(), signo);
 }
 
 static bool refused(int signo)

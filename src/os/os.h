@@ -87,8 +87,9 @@ int gort__os_thread_start(uintptr_t *thread, void (*fn)(void *), void *arg, cons
 void gort__os_thread_join(uintptr_t thread);
 bool gort__os_thread_try_join(uintptr_t thread); /* false: it has not ended yet */
 void gort__os_thread_detach(uintptr_t thread);
-int gort__os_thread_id(void); /* the kernel's number of the calling thread */
-int gort__os_cpu(void);       /* the number of the CPU that it runs on, for the moment */
+int gort__os_thread_id(void);  /* the kernel's number of the calling thread */
+int gort__os_process_id(void); /* the process's */
+int gort__os_cpu(void);        /* the number of the CPU that it runs on, for the moment */
 void gort__os_thread_yield(void);
 /* The calling thread's sleeps end when they should, not some 50 us later,. */
 void gort__os_thread_precise(void);

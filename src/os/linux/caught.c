@@ -113,7 +113,7 @@ int gort__os_signal_catch(int signo, void (*fn)(void))
     action.sa_flags = SA_SIGINFO | gort__os_signal_flags();
     sigfillset(&action.sa_mask);
     gort__store(&ring, fn, RELAXED);
-    gort__store(&owner, getpid(), RELAXED);
+    gort__store(&owner, gort__os_process_id(), RELAXED);
     uint32_t now = gort__load(&words[signo], RELAXED);
     gort__store(&words[signo], ((now & ~(uint32_t)NOTED) + GENERATION) | ON, RELAXED);
     gort__fence(RELEASE); /* pairs with gort__os_signal_note */

@@ -190,7 +190,7 @@ void gort__os_signal_act(const struct sigaction *f, int signo, siginfo_t *info, 
     if (plain && (f->sa_handler == SIG_IGN || (f->sa_handler == SIG_DFL && ignored_by_default(signo))))
         return;
     if (plain && f->sa_handler == SIG_DFL && stops_by_default(signo)) {
-        kill(getpid(), SIGSTOP);
+        kill(gort__os_process_id(), SIGSTOP);
         return;
     }
     if (!GORT_TSAN) {  /* which calls handlers late, and has one place for the mask that it puts back then */

@@ -175,7 +175,7 @@ bool gort__os_signals_blank(void)
 static void signal_plainly(int tid, int signo)
 {
     static uint32_t said;
-    if (syscall(SYS_tgkill, getpid(), tid, signo) != 0 && gort__os_refused(errno))
+    if (syscall(SYS_tgkill, gort__os_process_id(), tid, signo) != 0 && gort__os_refused(errno))
         gort__os_say_refused(
             &said, "tgkill", errno,
             "rt_tgsigqueueinfo is refused too, so gort cannot preempt every goroutine that computes");
@@ -185,7 +185,7 @@ void gort__os_thread_signal(int tid, int signo, void *value)
 {
     int saved = errno;
     siginfo_t info = {.si_signo = signo, .si_code = SI_QUEUE};
-    info.si_pid = getpid();
+    info.si_pid = gort__os_process_id();
     info.si_uid = getuid();
     info.si_value.sival_ptr = value;
     if (!gort__load(&no_queue, RELAXED) &&
