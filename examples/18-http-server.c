@@ -21,8 +21,8 @@ static gort_wg connections;
 static int listener;
 
 struct request {
-    bool head, found, close, has_length;
-    size_t body; /* bytes that follow it */
+    bool head, found, close, old, has_host, has_length; /* old: HTTP/1.0 */
+    size_t body;                                        /* bytes that follow it */
 };
 
 /*
@@ -76,8 +76,9 @@ static bool parse_first_line(char *line, size_t len, struct request *r)
     if (strcmp(version, " HTTP/1.1") != 0 && strcmp(version, " HTTP/1.0") != 0)
         return false;
     *path++ = *version = '\0';
+    bool old = version[8] == '0';
     *r = (struct request){
-        .head = strcmp(line, "HEAD") == 0, .found = strcmp(path, "/") == 0, .close = version[8] == '0'};
+        .head = strcmp(line, "HEAD") == 0, .found = strcmp(path, "/") == 0, .close = old, .old = old};
     return true;
 }
 
@@ -95,6 +96,10 @@ static bool parse_header(char *line, size_t len, struct request *r)
         if (r->has_length || !parse_length(value, &r->body))
             return false;
         r->has_length = true;
+    } else if (strcasecmp(line, "Host") == 0) {
+        if (r->has_host)
+            return false;
+        r->has_host = true;
     }
     return strcasecmp(line, "Transfer-Encoding") != 0; /* we know none, and a length beside one is a trick */
 }
@@ -115,7 +120,9 @@ static int read_request(gort_reader *in, struct request *r)
     for (int n = 0; (got = gort_reader_line(in, &line, &len)) == 1 && len; n++)
         if (n == MOST_HEADERS || !parse_header(line, len, r))
             return -EPROTO;
-    return got == 1 ? 1 : got < 0 ? got : -EPROTO;
+    if (got < 0)
+        return got;
+    return got == 1 && (r->has_host || r->old) ? 1 : -EPROTO; /* RFC 9112, section 3.2 */
 }
 
 static void answer(gort_writer *out, const struct request *r)

@@ -31,6 +31,22 @@ static bool head_is_bad(const uint8_t *data, size_t size)
     return false;
 }
 
+/* The head of the first request is whole, and one of HTTP/1.1 that names no host, or two of them. */
+static bool host_is_bad(const uint8_t *data, size_t size)
+{
+    static const char version[] = " HTTP/1.1\r\n";
+    const uint8_t *line = memchr(data, '\n', size), *end = data + size, *next;
+    int hosts = 0;
+    if (!line || ++line - data < 11 || memcmp(line - 11, version, 11) != 0)
+        return false;
+    for (; (next = memchr(line, '\n', (size_t)(end - line))) != NULL; line = next + 1) {
+        if (next == line || (next == line + 1 && *line == '\r'))
+            return hosts != 1;
+        hosts += next - line > 5 && strncasecmp((const char *)line, "Host:", 5) == 0;
+    }
+    return false;
+}
+
 FUZZ("http")
 {
     static char answers[256 << 10];
@@ -51,7 +67,8 @@ FUZZ("http")
     close(ends[0]);
     CHECK(n == 0 || strncmp(answers, "HTTP/1.1 ", 9) == 0);
     CHECK_EQ(strlen(answers), n);
-    CHECK(!head_is_bad(data, size) || n == 0 || strncmp(answers, "HTTP/1.1 400 ", 13) == 0);
+    bool bad = head_is_bad(data, size) || host_is_bad(data, size);
+    CHECK(!bad || n == 0 || strncmp(answers, "HTTP/1.1 400 ", 13) == 0);
     const char *refused = strstr(answers, "HTTP/1.1 400 "); /* is the last answer */
     CHECK(!refused || !strstr(refused + 1, "HTTP/1.1 "));
     return 0;
