@@ -77,7 +77,7 @@ struct row {
 #undef NEED
 #undef FINE
 
-static const struct row table[] = {
+static struct row table[] = {
 #define NEED(call, parameter, what, statement) {#call, #parameter, what, need_##call##_##parameter, NEEDED},
 #define FINE(call, parameter, statement)       {#call, #parameter, "", need_##call##_##parameter, IS_FINE},
 #include "null_rows.h"
@@ -94,8 +94,14 @@ static void make_objects(void)
     CHECK_EQ(gort_mutex_lock(&mu), 0);
 }
 
-/* What a child says that makes the call, and how it ends. */
-static int ask(const struct row *row, char *text, size_t size)
+static int make(void *row)
+{
+    ((const struct row *)row)->make();
+    return 0;
+}
+
+/* What a child says that makes the call, in a goroutine or outside a run, and how it ends. */
+static int ask(struct row *row, bool in_goroutine, char *text, size_t size)
 {
     int ends[2], status;
     size_t n = 0;
@@ -105,8 +111,7 @@ static int ask(const struct row *row, char *text, size_t size)
     if (child == 0) {
         dup2(ends[1], 2);
         alarm(30);
-        row->make();
-        _exit(0);
+        _exit(in_goroutine ? gort_run(make, row) : make(row));
     }
     close(ends[1]);
     for (ssize_t got; n < size - 1 && (got = read(ends[0], text + n, size - 1 - n)) > 0;)
@@ -117,13 +122,14 @@ static int ask(const struct row *row, char *text, size_t size)
     return status;
 }
 
-TEST(every_call_says_what_is_missing)
+/* In a goroutine the line tells who it was. */
+static void ask_all(bool in_goroutine)
 {
     static char text[1 << 16];
     make_objects();
     int wrong = 0;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const struct row *row = &table[i];
+        struct row *row = &table[i];
         char wanted[160], call[64];
         snprintf(call, sizeof call, "%s", strcmp(row->call, "gort_priv_go") ? row->call : "GORT_GO");
         char *until = strstr(call, "_until");
@@ -131,8 +137,9 @@ TEST(every_call_says_what_is_missing)
             until = strstr(call, "_with");
         if (until)
             *until = '\0';
-        snprintf(wanted, sizeof wanted, "gort: fatal: %s: NULL %s\n", call, row->what);
-        int status = ask(row, text, sizeof text);
+        snprintf(wanted, sizeof wanted, "gort: fatal: %s: NULL %s%s\n", call, row->what,
+                 in_goroutine ? " [goroutine 1 (main)]" : "");
+        int status = ask(row, in_goroutine, text, sizeof text);
         bool ended = row->kind == IS_FINE ? WIFEXITED(status) && WEXITSTATUS(status) == 0
                                           : WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
         if (ended && (row->kind == IS_FINE || strncmp(text, wanted, strlen(wanted)) == 0))
@@ -145,7 +152,17 @@ TEST(every_call_says_what_is_missing)
     CHECK_EQ(wrong, 0);
 }
 
-/* In a goroutine the line tells who it was. */
+TEST(every_call_says_what_is_missing)
+{
+    ask_all(false);
+}
+
+TEST(every_call_in_a_goroutine_says_what_is_missing)
+{
+    ask_all(true);
+}
+
+/* In a goroutine with a name the line tells that as well. */
 MISUSE(lock_nothing, "gort_mutex_lock: NULL mutex")
 {
     return gort_mutex_lock(NULL);
