@@ -182,10 +182,11 @@ TEST(mutation_events)
 }
 TEST(mutation_events_look)
 {
-    model_catch_at(
-        &plain, "no second look at the woken ones",
-        (struct model_mutation){
-            .func = "has_work", .op = MODEL_OP_LOAD, .kind = MODEL_SKIPPED, .word = "&s->events.n"});
+    model_catch_at(&plain, "no second look at the woken ones",
+                   (struct model_mutation){.func = "gort__queue_has_work_but",
+                                           .op = MODEL_OP_LOAD,
+                                           .kind = MODEL_SKIPPED,
+                                           .word = "&s->events.n"});
 }
 TEST(mutation_events_stolen)
 {

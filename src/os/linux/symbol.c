@@ -16,12 +16,8 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "os/linux/symbol.h"
 #include "os/os.h"
-
-struct module {
-    uintptr_t start, end, offset; /* a mapping, and where in the file it begins */
-    char path[512];
-};
 
 static uintptr_t hex(const char **at)
 {
@@ -38,7 +34,7 @@ static uintptr_t hex(const char **at)
 }
 
 /* "start-end perms offset dev inode   path" */
-static void parse(const char *line, struct module *m)
+static void parse(const char *line, struct gort__mapping *m)
 {
     m->start = hex(&line);
     line += *line == '-';
@@ -58,7 +54,7 @@ static void parse(const char *line, struct module *m)
     m->path[n] = '\0';
 }
 
-static bool find_module(uintptr_t pc, struct module *m)
+bool gort__symbol_mapping(uintptr_t pc, struct gort__mapping *m)
 {
     char buf[1024], line[640];
     size_t len = 0;
@@ -109,32 +105,41 @@ static const char *look(const char *file, size_t size, const Elf64_Shdr *table, 
     return NULL;
 }
 
-/* The name of what lies at `at` in the file: all symbols first, then the exported ones. */
-static const char *name_at(const char *file, size_t size, uint64_t at, uint64_t *vaddr, uint64_t *offset)
+static const Elf64_Ehdr *header(const char *file, size_t size)
 {
     const Elf64_Ehdr *e = piece(file, size, 0, sizeof *e);
-    if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_ident[EI_CLASS] != ELFCLASS64)
-        return NULL;
-    const Elf64_Phdr *p = piece(file, size, e->e_phoff, (uint64_t)e->e_phnum * sizeof *p);
-    const Elf64_Shdr *s = piece(file, size, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s);
+    return e && memcmp(e->e_ident, ELFMAG, SELFMAG) == 0 && e->e_ident[EI_CLASS] == ELFCLASS64 ? e : NULL;
+}
+
+uint64_t gort__symbol_address(const char *file, size_t size, uint64_t at)
+{
+    const Elf64_Ehdr *e = header(file, size);
+    const Elf64_Phdr *p = e ? piece(file, size, e->e_phoff, (uint64_t)e->e_phnum * sizeof *p) : NULL;
     for (int i = 0; p && i < e->e_phnum; i++)
         if (p[i].p_type == PT_LOAD && at >= p[i].p_offset && at - p[i].p_offset < p[i].p_filesz)
-            *vaddr = at - p[i].p_offset + p[i].p_vaddr;
+            return at - p[i].p_offset + p[i].p_vaddr;
+    return at;
+}
+
+/* All symbols first, then the exported ones. */
+const char *gort__symbol_name(const char *file, size_t size, uint64_t address, uint64_t *offset)
+{
+    const Elf64_Ehdr *e = header(file, size);
+    const Elf64_Shdr *s = e ? piece(file, size, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s) : NULL;
     static const uint32_t kinds[] = {SHT_SYMTAB, SHT_DYNSYM};
     for (int k = 0; s && k < 2; k++)
         for (int i = 0; i < e->e_shnum; i++)
             if (s[i].sh_type == kinds[k] && s[i].sh_link < e->e_shnum) {
-                const char *name = look(file, size, &s[i], &s[s[i].sh_link], *vaddr, offset);
+                const char *name = look(file, size, &s[i], &s[s[i].sh_link], address, offset);
                 if (name)
                     return name;
             }
     return NULL;
 }
 
-/* The length of a function's name as the source has it. Compilers append to the names of static functions
- * when they are linked together (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0",
- * ".cold"). */
-static size_t plain_length(const char *name)
+/* Compilers append to the names of static functions when they are linked together
+ * (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0", ".cold"). */
+size_t gort__symbol_length(const char *name)
 {
     static const char *const added[] = {".lto_priv", ".constprop", ".isra", ".part", ".cold", ".llvm"};
     for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -148,11 +153,11 @@ static size_t plain_length(const char *name)
 
 size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
 {
-    struct module m;
+    struct gort__mapping m;
     int saved = errno;
     size_t n = 0;
     buf[0] = '\0';
-    if (!find_module(pc, &m)) {
+    if (!gort__symbol_mapping(pc, &m)) {
         errno = saved;
         return 0;
     }
@@ -165,9 +170,10 @@ size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
         size_t bytes = (size_t)st.st_size;
         char *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file != MAP_FAILED) {
-            const char *name = name_at(file, bytes, at, &vaddr, &offset);
+            vaddr = gort__symbol_address(file, bytes, at);
+            const char *name = gort__symbol_name(file, bytes, vaddr, &offset);
             if (name) {
-                size_t plain = plain_length(name);
+                size_t plain = gort__symbol_length(name);
                 n = gort__fmt(buf, size, "%s", name);
                 n = n < plain ? n : plain;
                 n += gort__fmt(buf + n, size - n, "+0x%lx ", (unsigned long)offset);
