@@ -61,5 +61,6 @@
 #include "gort/buf.h"
 #include "gort/signal.h"
 #include "gort/process.h"
+#include "gort/stats.h"
 
 #endif

@@ -42,6 +42,18 @@
 #include "model/shim.h"
 #endif
 
+/* Counts n more. One writer at a time, readers at any time; tests/model takes no notice of it. */
+static inline void gort__count(uint64_t *counter, uint64_t n)
+{
+    __atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* The same by anybody. */
+static inline void gort__count_shared(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
 /* memset to zero of whole words that others may still look at: by hints, or in a call that outlives its
  * run. */
 static inline void gort__clear(void *from, size_t size)

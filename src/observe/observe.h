@@ -28,4 +28,8 @@ void gort__overflow_init(void);               /* at the start of a run: faults a
 void gort__overflow_end(void);                /* at its end */
 void gort__overflow_check(struct gort__g *g); /* GORT_G_CHECKED: fatal when it has run over its stack's end */
 
+/* --- schedtrace.c -------------------------------------------------------------------------------- */
+/* By the supervisor: prints if it is time; when it wants to be called again, INT64_MAX: never. */
+int64_t gort__schedtrace_tick(int64_t now);
+
 #endif

@@ -168,6 +168,8 @@ struct gort__os_event {
  * them these are not free, it writes its messages there and closes or replaces them. -1 and errno as they
  * were. */
 int gort__os_fd_own(int fd);
+/* A write to it does not wait: of up to PIPE_BUF bytes, if nobody else writes. */
+bool gort__os_fd_writable(int fd);
 int gort__os_poll_open(void); /* a poller, or -errno */
 void gort__os_poll_close(int poller);
 /* 0, -EPERM: never waits (a regular file), -errno. What is ready already is an event. Again for the same fd:

@@ -21,6 +21,9 @@ extern void (*gort__run_at_end)(void) GORT_HIDDEN;
 /* The caller is about to wait for an fd, and counts in gort__poll_pending: somebody must look. Inside. */
 void gort__poller_notice_fd(struct gort__m *m);
 
+/* The caller has waited so long for a mutex. Inside. */
+void gort__latency_mutex(struct gort__m *m, int64_t ns);
+
 /* Lets others run first; returns the M it is on now. Inside. */
 struct gort__m *gort__schedule_yield(struct gort__m *m);
 

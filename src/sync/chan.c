@@ -141,6 +141,11 @@ static GORT_ALWAYS_INLINE void copy(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
+static GORT_ALWAYS_INLINE void clear(void *to, size_t n)
+{
+    memset(gort__arch_opaque(to), 0, n); /* opaque as in copy */
+}
+
 static GORT_ALWAYS_INLINE char *slot(gort_chan *ch, size_t i, size_t size)
 {
     i += ch->head;
@@ -238,7 +243,7 @@ static GORT_ALWAYS_INLINE bool try_recv(gort_chan *ch, void *value, bool word, i
             copy(value, w->value, size);
     } else if (ch->closed) {
         if (word || value)
-            memset(value, 0, size);
+            clear(value, size);
         *result = 0;
     } else {
         return false;

@@ -202,8 +202,10 @@ static void pass_on(struct gort__m *m, gort_mutex *mu)
         ;
     if (!(s & OWNED))
         w = gort__waitq_take(&q);
-    if (w)
+    if (w) {
         w->result = TRY_AGAIN;
+        w->until = gort__os_now();
+    }
     unlock_queue(mu, q, w ? WOKEN : 0);
     if (w)
         gort__ready(m, w->g);
@@ -264,8 +266,11 @@ static GORT_NOINLINE int lock_slow(gort_mutex *mu, int64_t deadline, bool no_can
                 break;
             woken = true;
         }
-    if (m)
+    if (m) {
+        if (w.until)
+            gort__latency_mutex(m, w.until - w.since);
         gort__leave(m);
+    }
     return err;
 }
 
@@ -314,9 +319,12 @@ static GORT_NOINLINE void unlock_slow(struct gort__m *m, gort_mutex *mu, const c
         q = open_queue(s);
     }
     struct gort__waiter *w = s & WOKEN ? NULL : gort__waitq_take(&q);
-    bool hand_over = w && gort__os_now() - w->since > STARVING_AFTER;
-    if (w)
+    int64_t now = w ? gort__os_now() : 0;
+    bool hand_over = w && now - w->since > STARVING_AFTER;
+    if (w) {
         w->result = hand_over ? HANDED_OVER : TRY_AGAIN;
+        w->until = now;
+    }
     uint64_t woken = (s & WOKEN) | (w && !hand_over ? WOKEN : 0);
     uint64_t byte = !hand_over ? 0 : q.first ? LOCKED | SLOW : LOCKED;
     /* Nobody else changes the word now (3). Pairs with lock_fast, lock_slow and lock_queue. */

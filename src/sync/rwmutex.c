@@ -46,9 +46,12 @@ static int take(gort_rwmutex *rw, uint16_t kind, int64_t deadline, bool no_cance
         gort__object_unlock(&rw->gort_priv_lock);
     } else {
         struct gort__waiter w = {.tag = kind};
+        int64_t from = m && deadline != GORT_TRY ? gort__os_now() : 0;
         enum gort__reason reason = kind == WRITER ? GORT_WAIT_RWMUTEX_W : GORT_WAIT_RWMUTEX_R;
         err = gort__object_wait(&m, &rw->gort_priv_lock, q, &w, deadline, reason, no_cancel,
                                 "gort_rwmutex_lock");
+        if (m && from)
+            gort__latency_mutex(m, gort__os_now() - from);
         if (err && kind == WRITER) { /* readers may have waited behind it only */
             struct gort__glist woken = {0};
             gort__object_lock(&rw->gort_priv_lock);

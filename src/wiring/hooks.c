@@ -62,6 +62,7 @@ const struct gort__hooks gort__hooks = {
             .census_print = gort__census_print,
             .dump_who = gort__dump_who,
             .scavenge = gort__scavenge_stack,
+            .schedtrace = gort__schedtrace_tick,
             .scavenge_stir = gort__scavenge_stack_stir,
             .scavenge_stir_locked = gort__scavenge_stack_stir_locked,
         },

@@ -193,3 +193,8 @@ NEED(gort_spawn, c, "command", IGNORE(gort_spawn(&process, NULL)))
 NEED(gort_wait, p, "process", gort_wait(NULL, &value))
 NEED(gort_wait_until, p, "process", gort_wait_until(NULL, &value, GORT_TRY))
 NEED(gort_kill, p, "process", gort_kill(NULL, 0))
+
+NEED(gort_stats_get, stats, "place for the numbers", IGNORE(gort_stats_get(NULL)))
+NEED(gort_stats_procs, procs, "place for the numbers", IGNORE(gort_stats_procs(NULL, 1)))
+NEED(gort_stats_text, buf, "buffer", IGNORE(gort_stats_text(NULL, 8, GORT_STATS_PROMETHEUS)))
+NEED(gort_histogram_quantile, h, "histogram", gort_histogram_quantile(NULL, 0.5))

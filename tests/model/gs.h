@@ -98,6 +98,20 @@ bool gort__asan;
 
 struct gort__sched gort__sched;
 void (*gort__run_at_end)(void);
+
+/* Nobody is followed (latency.c). */
+void gort__latency_fair(struct gort__p *p, const struct gort__g *next)
+{
+    (void)p, (void)next;
+}
+void gort__latency_follow(struct gort__p *p, struct gort__g *g)
+{
+    (void)p, (void)g;
+}
+void gort__latency_mutex(struct gort__m *m, int64_t ns)
+{
+    (void)m, (void)ns;
+}
 bool gort__os_light_is_full;
 _Thread_local uint64_t gort__tls[4] __attribute__((tls_model("initial-exec")));
 static struct gort__m ms[TS];

@@ -31,9 +31,12 @@
 #pragma weak gort__preempt_thread
 #pragma weak gort__preempt_thread_end
 #pragma weak gort__run_main_ends
+#pragma weak gort__latency_begin
+#pragma weak gort__latency_end
 #pragma weak gort__scavenge_stack
 #pragma weak gort__scavenge_stack_stir
 #pragma weak gort__scavenge_stack_stir_locked
+#pragma weak gort__schedtrace_tick
 #pragma weak gort__supervisor_deadlock_locked
 #pragma weak gort__supervisor_wake_locked
 #pragma weak gort__sysmon_sleep_arm_locked

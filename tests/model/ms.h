@@ -345,8 +345,8 @@ static void start_with(int procs, bool inside, int spare, int about)
     memset(gs, 0, sizeof gs);
     memset(&book, 0, sizeof book);
     book.timers = timers;
-    s->sysmon_on = about & (TIMERS | FDS);
-    s->sysmon_state = GORT_MON_LONG;
+    s->sysmon.on = about & (TIMERS | FDS);
+    s->sysmon.state = GORT_MON_LONG;
     s->procs = s->p_made = procs;
     s->conf.max_threads = MS + MADE;
     s->conf.idle_ms = 1;
@@ -371,7 +371,7 @@ static void start_with(int procs, bool inside, int spare, int about)
     model_quiet(gs, sizeof gs);
     if (!(about & FDS))
         model_quiet(&book.pending, sizeof book.pending);
-    model_quiet(&s->sysmon_state, sizeof s->sysmon_state);
+    model_quiet(&s->sysmon.state, sizeof s->sysmon.state);
     model_quiet(&s->fuzz, sizeof s->fuzz);
     model_quiet(&s->preempted.n,
                 offsetof(struct gort__sched, idle_ps) - offsetof(struct gort__sched, preempted.n));

@@ -309,7 +309,7 @@ static void put(struct gort__p *p)
     if (!(gort__sched.world_word & 1)) /* else whoever starts it sees to the P */
         gort__p_idle_put_locked(p);
     /* The last one takes a watchdog away, but not too often: */
-    enum gort__mon mon = gort__sched.sysmon_state;
+    enum gort__mon mon = gort__sched.sysmon.state;
     MODEL_ASSERT((mon != GORT_MON_ARMED && mon != GORT_MON_ARMED_SOON) || !all_idle_locked() ||
                  now - sleeper.disarmed_at < GORT_WATCHDOG_PAUSE);
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
@@ -387,7 +387,7 @@ static void stops_the_world(void)
 /* From when sysmon is in that state on. */
 static void poke_in(enum gort__mon state)
 {
-    model_await((const uint32_t *)&gort__sched.sysmon_state, state);
+    model_await((const uint32_t *)&gort__sched.sysmon.state, state);
     if (book.asleep) /* else it has woken, and says so in a moment */
         book.notified = state;
     gort__wake_sysmon();
@@ -502,7 +502,7 @@ static void for_queue(void)
 static void for_fds(void)
 {
     start_all(2, true, false, false, true);
-    gort__sched.sysmon_on = true;
+    gort__sched.sysmon.on = true;
 }
 static void one_p(void)
 {

@@ -181,7 +181,7 @@ TEST(mutation_no_guard)
                    (struct model_mutation){.func = "gort__p_idle_get_locked",
                                            .op = MODEL_OP_LOAD,
                                            .kind = MODEL_SKIPPED,
-                                           .word = "&s->sysmon_state"});
+                                           .word = "&s->sysmon.state"});
 }
 TEST(mutation_guard_stays)
 {

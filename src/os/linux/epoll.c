@@ -37,6 +37,15 @@ int gort__os_fd_own(int fd)
     return high;
 }
 
+bool gort__os_fd_writable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int saved = errno;
+    bool writable = poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
+    errno = saved;
+    return writable;
+}
+
 int gort__os_poll_open(void)
 {
     int saved = errno, err = 0;

@@ -11,6 +11,7 @@
 #include "sched/core/fuzz.h"
 #include "sched/core/gmain.h"
 #include "sched/core/hooks.h"
+#include "sched/core/latency.h"
 #include "sched/core/local.h"
 #include "sched/core/note.h"
 #include "sched/core/park.h"
@@ -125,6 +126,7 @@ struct gort__g *gort__turn_begin_woken(struct gort__p *p,
 void gort__turn_others(struct gort__p *p, const struct gort__g *g);
 void gort__turn_rate(int64_t now, bool begin);     /* by sysmon: learns how fast the processor's counter is */
 bool gort__turn_may_stop(const struct gort__p *p); /* by sysmon: for woken goroutines */
+int64_t gort__turn_ns(uint64_t ticks);             /* of the processor's counter, in ns. Any thread */
 
 /* --- wake_defer.c -------------------------------------------------------------------------------- */
 /* p's M is about to put n goroutines into its queue. True: it need not wake anybody for them now. By its

@@ -99,8 +99,8 @@ static GORT_NOINLINE struct gort__g *new_slow(struct gort__p *p)
     }
     g = carve(BATCH, &got);
     if (g) {
-        p->fresh = (char *)(g + 1);
-        p->fresh_end = (char *)(g + got);
+        p->fresh.at = (char *)(g + 1);
+        p->fresh.end = (char *)(g + got);
         return g;
     }
     gort__store(&gort__sched.scarce, true, RELAXED); /* from now on Ps keep little for themselves */
@@ -144,9 +144,9 @@ struct gort__g *gort__g_new(struct gort__p *p)
         p->free_n = BATCH - 1;
         return g;
     }
-    if (p->fresh < p->fresh_end) {
-        g = (struct gort__g *)(void *)p->fresh;
-        p->fresh += sizeof *g;
+    if (p->fresh.at < p->fresh.end) {
+        g = (struct gort__g *)(void *)p->fresh.at;
+        p->fresh.at += sizeof *g;
         return g;
     }
     return new_slow(p);

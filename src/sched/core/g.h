@@ -62,7 +62,9 @@ enum gort__gflag {
     GORT_G_CONTEXT = 64,  /* scope is set */
     GORT_G_FINALLY = 128, /* arg[3] is a function to call with arg[4] at its end */
     GORT_G_COPY = 256,    /* arg[0] is a block of arg[1] bytes to release at its end */
-    /* These three are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    /* These four are tested together with GORT_G_BOUND by whoever is about to resume one. */
+    /* When it becomes runnable, and when it runs then, is to be noted (latency.c). */
+    GORT_G_TRACKED = 0x1000,
     /* It has lost its P in a blocking call while threads were short: it may do so again (tight.c). */
     GORT_G_BLOCKS = 0x2000,
     /* Parked, and the scavenger is at its stack: not to be resumed now (scavenge_stack.c). */
@@ -71,7 +73,7 @@ enum gort__gflag {
 };
 
 /* Cannot be resumed from just any stack: schedule.c:gort__schedule_loop sees to it. */
-#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_BLOCKS | GORT_G_SHRINKING | GORT_G_CHECKED)
+#define GORT_G_SPECIAL (GORT_G_BOUND | GORT_G_BLOCKS | GORT_G_SHRINKING | GORT_G_CHECKED | GORT_G_TRACKED)
 
 struct gort__m;
 struct gort__exit_handler;

@@ -167,14 +167,19 @@ void gort__gmain_end(void)
         struct gort__g *next = gort__schedule_pick(m->p);
         if (next) {
             bool may_start = !gort__load(&gort__sched.limit.careful, RELAXED);
-            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & GORT_G_BOUND) && may_start;
+            bool fresh = !next->ctx.pc && !next->stack && !(next->flags & (GORT_G_BOUND | GORT_G_TRACKED)) &&
+                         may_start;
             if (!GORT_TSAN && !gort__asan && fresh && !(g->flags & GORT_G_CHECKED) &&
                 g->stack->log2 == gort__stack_class(0))
                 restart_on(m, g, next);
             m->commit.fn = commit_end;
-            if (!(gort__load(&next->flags, ACQUIRE) &
-                  GORT_G_SPECIAL) && /* pairs with scavenge_stack.c:let_go */
-                (next->ctx.pc || (may_start && gort__schedule_give_stack(m->p, next))))
+            /* Pairs with scavenge_stack.c:let_go. */
+            uint32_t special = gort__load(&next->flags, ACQUIRE) & GORT_G_SPECIAL;
+            if (GORT_UNLIKELY(special == GORT_G_TRACKED)) {
+                gort__latency_end(m->p, next);
+                special = 0;
+            }
+            if (!special && (next->ctx.pc || (may_start && gort__schedule_give_stack(m->p, next))))
                 gort__schedule_switch_to(m, g, next);
             m->handed = next;
         }

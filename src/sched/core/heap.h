@@ -5,6 +5,7 @@
 #ifndef GORT_SRC_SCHED_CORE_HEAP_H
 #define GORT_SRC_SCHED_CORE_HEAP_H
 
+#include "base/hist.h"
 #include "mem/lock.h"
 
 struct gort__timer_node;
@@ -37,6 +38,7 @@ struct gort__heap {
     const struct gort__timer_reserve *oom_busy; /* the one whose function runs now, */
     uint64_t oom_seq;                           /* and which use of its place that is */
     int64_t oom_first;                          /* when the first of them is due; valid while there is one */
+    struct gort__hist late;                     /* how much later than it was due each has fired */
 };
 
 #endif

@@ -107,6 +107,8 @@ struct gort__hooks {
         size_t (*dump_who)(char *buf, size_t size);
         /* When it wants to be called again. */
         int64_t (*scavenge)(int64_t now);
+        /* The same. */
+        int64_t (*schedtrace)(int64_t now);
         /* A P is at work. */
         void (*scavenge_stir)(void);
         /* All Ps are idle; with sched.lock held. */

@@ -155,7 +155,7 @@ struct gort__m {
         bool reacquiring;  /* it is in gort__handoff_reacquire, */
         bool was_bound;    /* and its goroutine was bound before; both owned by the thread */
         bool boosted;      /* it was last preempted at the head of the line */
-        bool counted_no_p; /* lost its P and counts in sched.without_p */
+        bool counted_no_p; /* lost its P and counts in sched.ms.without_p */
         bool stopped;      /* waits for the world to start */
         int cpu;           /* where it was when it became idle or preempted, and will wake up if it can */
         struct gort__p *next_p; /* the P that the waker hands over */

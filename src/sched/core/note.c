@@ -30,7 +30,7 @@ bool gort__note_sleep_until(struct gort__m *m, int64_t deadline)
         }
     if (woken)
         gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__note_wake */
-    if (asleep && gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_IDLE)
+    if (asleep && gort__load(&gort__sched.sysmon.state, RELAXED) >= GORT_MON_IDLE)
         gort__store(&gort__sched.coarse, gort__os_now(), RELAXED); /* sysmon does not look */
     gort__hooks.life.retract_sp(m);
     return woken;

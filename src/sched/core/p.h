@@ -46,6 +46,15 @@ enum gort__mode {
     GORT_MODE_OWES = 8    /* a preempted goroutine let them go first: it goes on after them */
 };
 
+/* For statistics. Atomic, written by the M that holds the P; retired Ps keep theirs. */
+struct gort__p_counts {
+    struct gort__hist latency;            /* from runnable to running, of a few (latency.c) */
+    uint32_t latency_fair, latency_found; /* picks, to choose those few; owner */
+    uint64_t steals;                      /* how often it took goroutines of another P */
+    uint64_t handoffs;                    /* how often its M gave it up for an announced call */
+    uint64_t mutex_ns;                    /* how long goroutines have waited for mutexes */
+};
+
 /* P: the right to run user code, with what it needs to do so without locks. Owned by its M. */
 struct gort__p {
     struct gort__runq runq;
@@ -74,7 +83,9 @@ struct gort__p {
     struct gort__g *freed[GORT_G_PREFETCH]; /* those that came last, by their place in the list: hints */
     struct gort__g *spare;                  /* full batches of idle Gs (spawn.c) */
     uint32_t spare_n;
-    char *fresh, *fresh_end; /* Gs that were never used */
+    struct {
+        char *at, *end;
+    } fresh; /* Gs that were never used */
     struct gort__stack_cache stacks;
     void *timer_cache; /* a freed struct gort_timer (time/timer.c); NULL: none; owned by the holder */
     struct gort__rand rand;
@@ -88,6 +99,7 @@ struct gort__p {
     uint32_t long_blocks;
     struct gort__watch watch; /* what sysmon saw when it last looked; owned by it */
     struct gort__heap timers GORT_ALIGNED_LINE;
+    struct gort__p_counts counts GORT_ALIGNED_LINE;
 };
 
 static inline void gort__p_new_slice(struct gort__p *p)

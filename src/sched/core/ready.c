@@ -9,14 +9,23 @@
 #include "base/fatal.h"
 #include "sched/core/core.h"
 
+/* g has one of the two flags. True: it is a plain thread, which is awake now. */
+static GORT_NOINLINE bool ready_special(struct gort__g *g)
+{
+    if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
+        gort__note_wake(g->m);
+        return true;
+    }
+    gort__latency_begin(g);
+    return false;
+}
+
 void gort__ready(struct gort__m *m, struct gort__g *g)
 {
     if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)) && m)
         gort__fuzz_point(m);
-    if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & GORT_G_THREAD)) {
-        gort__note_wake(g->m);
+    if (GORT_UNLIKELY(gort__load(&g->flags, RELAXED) & (GORT_G_THREAD | GORT_G_TRACKED)) && ready_special(g))
         return;
-    }
     gort__g_set(g, GORT_G_RUNNABLE);
     if (GORT_LIKELY(m && m->p)) {
         gort__g_prefetch_arg(g);
@@ -36,10 +45,8 @@ static GORT_ALWAYS_INLINE void ready_each(struct gort__p *p, struct gort__glist 
     struct gort__g *next;
     for (struct gort__g *g = list.first; g; g = next) {
         next = g->link;
-        if (gort__load(&g->flags, RELAXED) & GORT_G_THREAD) {
-            gort__note_wake(g->m);
+        if ((gort__load(&g->flags, RELAXED) & (GORT_G_THREAD | GORT_G_TRACKED)) && ready_special(g))
             continue;
-        }
         gort__g_set(g, GORT_G_RUNNABLE);
         if (p)
             put(p, g);

@@ -17,7 +17,7 @@ static inline bool gort__ready_at_once(struct gort__m *m, struct gort__g *g)
 {
     struct gort__p *p = m->p;
     if (GORT_UNLIKELY(!p || !gort__sched_alone() || gort__load(&p->runq.next, RELAXED) ||
-                      (gort__load(&g->flags, RELAXED) & GORT_G_THREAD)))
+                      (gort__load(&g->flags, RELAXED) & (GORT_G_THREAD | GORT_G_TRACKED))))
         return false;
     gort__g_set(g, GORT_G_RUNNABLE);
     gort__g_prefetch_arg(g);

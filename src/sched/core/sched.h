@@ -20,6 +20,23 @@ enum gort__mon {
     GORT_MON_ARMED /* was not woken for a P that was taken, but will be */
 };
 
+#define GORT_LATENCY_PLACES 256 /* a power of two */
+
+/* For statistics; atomic. What a P counts is in p.h. */
+struct gort__counts {
+    uint64_t polls, polled; /* looks at fds, and how many goroutines they woke; by anybody */
+    struct gort__hist
+        poll_late;          /* how long an fd that was found ready can have been (netpoll.c); by anybody */
+    uint64_t mutex_ns;      /* as in p.h, of those without a P; by anybody */
+    uint64_t retakes[2];    /* Ps taken from calls: unannounced, announced; written under sched.lock */
+    uint64_t preempted;     /* goroutines preempted; written under sched.lock */
+    uint64_t preempt_asked; /* and asked to stop; written by sysmon */
+    /* Written by whoever stops the world. From the wish until all have stopped; until they go on. */
+    struct gort__hist stop_stopping, stop_total;
+    uint64_t stop_from, stop_at;           /* of the stop under way, in ticks; not atomic */
+    uint64_t latency[GORT_LATENCY_PLACES]; /* latency.c */
+};
+
 /* Everything that is shared. The line of a field's group says who may touch it. */
 struct gort__sched {
     /* These survive runs. */
@@ -39,13 +56,15 @@ struct gort__sched {
     uint32_t spinning;                     /* Ms that look for work; atomic */
     uint32_t fuzz;                         /* schedule fuzzing is on; atomic, set before the run */
     bool scarce;                           /* there was no memory for a new record; atomic */
-    bool sysmon_on;                        /* it has a thread; written by the supervisor under lock */
-    enum gort__mon sysmon_state;           /* atomic, written under sysmon_sleep.c's lock */
-    uint32_t idle_times;                   /* all Ps became idle; atomic, written under lock */
-    uint32_t tsan_end;                     /* goroutines, for TSan only (san.h); atomic */
-    struct {                               /* wake_defer.c */
-        bool used;                         /* wake-ups could wait since sysmon last looked; atomic */
-        bool watched;                      /* sysmon looks often enough for that; atomic */
+    struct {
+        bool on;              /* it has a thread; written by the supervisor under lock */
+        enum gort__mon state; /* atomic, written under sysmon_sleep.c's lock */
+    } sysmon;
+    uint32_t idle_times; /* all Ps became idle; atomic, written under lock */
+    uint32_t tsan_end;   /* goroutines, for TSan only (san.h); atomic */
+    struct {             /* wake_defer.c */
+        bool used;       /* wake-ups could wait since sysmon last looked; atomic */
+        bool watched;    /* sysmon looks often enough for that; atomic */
     } defer;
     int procs;      /* maxprocs now; atomic, written while the world is stopped */
     int64_t coarse; /* the time when sysmon last looked, or an M woke while it did not; atomic */
@@ -103,8 +122,8 @@ struct gort__sched {
         struct gort__m *all;    /* all of this run's threads */
         struct gort__m *free;   /* records of threads that have ended, for reuse */
         int n, next_id;
+        int without_p; /* those that lost their P and may still have something to run */
     } ms;
-    int without_p; /* Ms that lost their P and may still have something to run */
     struct {
         int users;        /* plain threads alive that used this run */
         uint64_t spawned; /* Gs started by plain threads */
@@ -145,6 +164,8 @@ struct gort__sched {
         struct gort__g *loose;   /* single idle Gs */
     } free;
     struct gort__slab extras; /* struct gort__extra */
+
+    struct gort__counts counts GORT_ALIGNED_LINE;
 };
 extern struct gort__sched gort__sched GORT_HIDDEN;
 

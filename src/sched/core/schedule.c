@@ -53,21 +53,8 @@ static bool chores_wait(struct gort__p *p)
 static struct gort__g *pick(struct gort__p *p, bool chores);
 static struct gort__g *pick_local(struct gort__p *p);
 
-static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
+static struct gort__g *choose_fair(struct gort__p *p)
 {
-    if (GORT_UNLIKELY(p->deferred) && gort__wake_defer_look(p))
-        return pick(p, chores);
-    p->fair_in = GORT_FAIR_EVERY;
-    if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
-        p->fair_in = 1 + gort__rand_below(&p->rand, 8);
-    if (chores && chores_wait(p)) {
-        /* The fair pick is the next one: where many wait for fds there are always chores. */
-        p->fair_in = p->defer_fair_in = 1;
-        return &gort__poll_marker;
-    }
-    p->defer_fair_in = p->fair_in;
-    if (p->deferred && p->fair_in > GORT_WAKE_DEFER_EVERY)
-        p->fair_in = GORT_WAKE_DEFER_EVERY;
     gort__turn_look(p);
     p->queue_first = !p->queue_first; /* else woken or preempted goroutines at each of them keep it waiting */
     struct gort__g *g = p->queue_first ? NULL : gort__turn_woken(p);
@@ -90,6 +77,26 @@ static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
         return pick_local(p);
     gort__turn_others(p, g);
     gort__p_new_slice(p);
+    return g;
+}
+
+static GORT_NOINLINE struct gort__g *pick_fair(struct gort__p *p, bool chores)
+{
+    if (GORT_UNLIKELY(p->deferred) && gort__wake_defer_look(p))
+        return pick(p, chores);
+    p->fair_in = GORT_FAIR_EVERY;
+    if (GORT_UNLIKELY(gort__load(&gort__sched.fuzz, RELAXED)))
+        p->fair_in = 1 + gort__rand_below(&p->rand, 8);
+    if (chores && chores_wait(p)) {
+        /* The fair pick is the next one: where many wait for fds there are always chores. */
+        p->fair_in = p->defer_fair_in = 1;
+        return &gort__poll_marker;
+    }
+    p->defer_fair_in = p->fair_in;
+    if (p->deferred && p->fair_in > GORT_WAKE_DEFER_EVERY)
+        p->fair_in = GORT_WAKE_DEFER_EVERY;
+    struct gort__g *g = choose_fair(p);
+    gort__latency_fair(p, g);
     return g;
 }
 
@@ -148,9 +155,13 @@ bool gort__schedule_give_stack(struct gort__p *p, struct gort__g *g)
 /* g can be changed to at once, from any stack. */
 static inline bool ready_to_run(struct gort__p *p, struct gort__g *g)
 {
-    if (GORT_UNLIKELY(gort__load(&g->flags, ACQUIRE) &
-                      GORT_G_SPECIAL)) /* pairs with scavenge_stack.c:let_go */
-        return false;
+    uint32_t special = gort__load(&g->flags, ACQUIRE) &
+                       GORT_G_SPECIAL; /* pairs with scavenge_stack.c:let_go */
+    if (GORT_UNLIKELY(special)) {
+        if (special != GORT_G_TRACKED)
+            return false;
+        gort__latency_end(p, g);
+    }
     return g->ctx.pc ||
            (GORT_LIKELY(!gort__load(&gort__sched.limit.careful, RELAXED)) && gort__schedule_give_stack(p, g));
 }
@@ -367,6 +378,7 @@ void gort__schedule_loop(struct gort__m *m)
             gort__hooks.threads.spin_stop(m);
         if (GORT_UNLIKELY(g->flags & GORT_G_CHECKED))
             gort__hooks.outer.overflow_check(g);
+        gort__latency_found(m->p, g);
         gort__schedule_switch_to(m, &m->g0, g);
     }
 }

@@ -15,8 +15,17 @@
 #include "sched/core/scope.h"
 #include "sched/core/core.h"
 
-static GORT_NOINLINE void more_ids(struct gort__p *p)
+/* It is runnable from now on, and one of the few whose wait is measured (latency.c). */
+static void follow(struct gort__g *g)
 {
+    gort__g_flag_on(g, GORT_G_TRACKED);
+    gort__latency_begin(g);
+}
+
+static GORT_NOINLINE void more_ids(struct gort__p *p, struct gort__g *g)
+{
+    if (gort__load(&g->state, RELAXED) == GORT_G_RUNNABLE)
+        follow(g);
     p->next_id = gort__add(&gort__sched.ids, 256, RELAXED);
     p->end_id = p->next_id + 256;
 }
@@ -48,6 +57,8 @@ static GORT_NOINLINE void publish_plain(struct gort__m *m, struct gort__g *g)
     g->id = gort__add(&s->ids, 1, RELAXED);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->plain.spawned, s->plain.spawned + 1, RELAXED);
+    if (s->plain.spawned % 8 == 0)
+        follow(g);
     if (!m->nested)
         gort__queue_put_locked(g);
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
@@ -100,7 +111,7 @@ static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const
 static inline void count_in(struct gort__p *p, struct gort__g *g)
 {
     if (GORT_UNLIKELY(p->next_id == p->end_id))
-        more_ids(p);
+        more_ids(p, g);
     gort__store(&g->id, p->next_id++, RELAXED);
     gort__store(&p->spawned, p->spawned + 1, RELAXED);
 }

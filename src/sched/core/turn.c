@@ -43,6 +43,12 @@ static uint64_t ticks_of(uint64_t ms)
     return ms * (a_ms ? a_ms : 50 * GORT_ARCH_TICKS_BRIEF);
 }
 
+int64_t gort__turn_ns(uint64_t ticks)
+{
+    uint64_t a_ms = ticks_of(1);
+    return (int64_t)(ticks / a_ms * 1000000 + ticks % a_ms * 1000000 / a_ms);
+}
+
 void gort__turn_rate(int64_t now, bool begin)
 {
     uint64_t counter = gort__arch_ticks();

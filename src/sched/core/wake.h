@@ -15,7 +15,7 @@
  * waits. */
 static inline void gort__wake_note_work(void)
 {
-    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG))
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon.state, RELAXED) == GORT_MON_LONG))
         gort__hooks.monitor.sysmon_work();
 }
 
@@ -30,13 +30,13 @@ static inline void gort__wake_idle(void) /* after a SEQ_CST read-modify-write th
 
 static inline void gort__wake_sysmon(void) /* there may be something for it to do soon */
 {
-    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG))
+    if (GORT_UNLIKELY(gort__load(&gort__sched.sysmon.state, RELAXED) >= GORT_MON_LONG))
         gort__hooks.monitor.sysmon_notify();
 }
 
 static inline bool gort__wake_sysmon_armed(void)
 {
-    enum gort__mon mon = gort__load(&gort__sched.sysmon_state, RELAXED);
+    enum gort__mon mon = gort__load(&gort__sched.sysmon.state, RELAXED);
     return mon == GORT_MON_ARMED || mon == GORT_MON_ARMED_SOON;
 }
 

@@ -35,7 +35,7 @@ void gort__supervisor_deadlock_locked(void)
     if (gort__load(&s->phase, RELAXED) != GORT_PHASE_ON || s->main.done || (s->world_word & 1))
         return;
     if (s->idle_count < (uint32_t)s->procs || s->global.list.n || s->events.list.n || s->preempted.list.n ||
-        s->line.list.n || s->without_p)
+        s->line.list.n || s->ms.without_p)
         return;
     gort__hooks.outer.scavenge_stir_locked();
     uint64_t live = gort__g_count();
@@ -50,7 +50,7 @@ void gort__supervisor_deadlock_locked(void)
         return;
     }
     /* A thread that has not called us yet may be about to. The sanitizer has one of its own. */
-    int total = gort__os_thread_total(), ours = 1 + s->sysmon_on + s->ms.n + (GORT_TSAN ? 1 : 0);
+    int total = gort__os_thread_total(), ours = 1 + s->sysmon.on + s->ms.n + (GORT_TSAN ? 1 : 0);
     ours += gort__load(&gort__zombie_count, RELAXED);
     if (total == 0 || total > ours || s->limit.spare_coming) {
         s->supervisor.suspect = true;
@@ -226,7 +226,7 @@ void gort__supervisor_loop(void)
         if (retry) /* work may wait for an M */
             gort__wake_idle();
         created &= !starved;
-        bool unwatched = create && !s->sysmon_on && gort__sysmon_start() != 0;
+        bool unwatched = create && !s->sysmon.on && gort__sysmon_start() != 0;
         if (create && !created && no_threads()) {
             gort__sysmon_stop();
             unwatched = true;
@@ -238,7 +238,10 @@ void gort__supervisor_loop(void)
             created = false; /* no thread for it: tried again like the others */
             gort__sysmon_stand_in();
         }
-        int64_t until = gort__hooks.outer.scavenge(gort__os_now());
+        int64_t until = gort__hooks.outer.scavenge(gort__os_now()),
+                trace_at = gort__hooks.outer.schedtrace(gort__os_now());
+        if (until > trace_at)
+            until = trace_at;
         int64_t look_at = created ? limits_at : gort__os_now() + RETRY_EVERY;
         if (suspect && look_at > gort__os_now() + SUSPECT_EVERY)
             look_at = gort__os_now() + SUSPECT_EVERY;

@@ -147,6 +147,7 @@ bool gort__world_turn(struct gort__m **caller)
 void gort__world_stop_now(struct gort__m *self)
 {
     struct gort__sched *s = &gort__sched;
+    s->counts.stop_from = gort__arch_ticks();
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELAXED);
     for (struct gort__m *m = s->ms.all; m; m = m->all_next)
@@ -156,8 +157,10 @@ void gort__world_stop_now(struct gort__m *self)
     gort__os_fence_heavy(); /* pairs with gort__enter and gort__leave */
     for (;;) {
         uint32_t seen = gort__load(&s->world.event, ACQUIRE); /* pairs with gort__world_event */
-        if (all_stopped(self))
+        if (all_stopped(self)) {
+            s->counts.stop_at = gort__arch_ticks();
             return;
+        }
         gort__os_futex_wait(&s->world.event, seen, INT64_MAX);
     }
 }
@@ -238,6 +241,7 @@ int gort_world_stop(void)
         let_go_on();
         err = -ETIMEDOUT;
     } else {
+        s->counts.stop_at = gort__arch_ticks();
         gort__store(&s->world.owner, m, RELAXED);
     }
     gort__leave(m);
@@ -288,9 +292,17 @@ static struct gort__m *distribute_locked(void)
     return wake;
 }
 
+static void count_stop(struct gort__sched *s)
+{
+    uint64_t now = gort__arch_ticks();
+    gort__hist_add(&s->counts.stop_stopping, gort__turn_ns(s->counts.stop_at - s->counts.stop_from));
+    gort__hist_add(&s->counts.stop_total, gort__turn_ns(now - s->counts.stop_from));
+}
+
 void gort__world_start(void)
 {
     struct gort__sched *s = &gort__sched;
+    count_stop(s);
     gort__lock_take(&s->lock, GORT_RANK_SCHED);
     gort__store(&s->world_word, s->world_word + 1, RELEASE); /* pairs with gort__world_wait */
     for (struct gort__m *m = s->ms.all; m; m = m->all_next) {

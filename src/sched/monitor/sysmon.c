@@ -240,6 +240,7 @@ static bool ask_to_stop(struct gort__p *p, struct gort__m *m, int64_t now, enum 
     gort__store(&m->turn.asked, now > w->since ? now - w->since : 1, RELAXED);
     gort__store(&m->ask.why, why, RELAXED);
     gort__store(&m->ask.slice, w->slice, RELAXED);
+    gort__count(&gort__sched.counts.preempt_asked, 1);
     gort__or(&m->attention, GORT_ATT_PREEMPT, RELEASE); /* pairs with gort__entry_attend */
     if (!chain)
         gort__preempt_ask(m, w->by_tgkill);
@@ -509,14 +510,14 @@ int gort__sysmon_start(void)
         return err;
     }
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__sched.sysmon_on = true;
+    gort__sched.sysmon.on = true;
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
     return 0;
 }
 
 void gort__sysmon_quiet(void)
 {
-    if (!gort__sched.sysmon_on || gort__load(&mon.quit, RELAXED))
+    if (!gort__sched.sysmon.on || gort__load(&mon.quit, RELAXED))
         return;
     gort__store(&mon.quit, true, RELEASE); /* pairs with the loop */
     gort__sysmon_sleep_quit();
@@ -526,7 +527,7 @@ void gort__sysmon_quiet(void)
 
 void gort__sysmon_stop(void)
 {
-    if (!gort__sched.sysmon_on)
+    if (!gort__sched.sysmon.on)
         return;
     gort__sysmon_quiet();
     gort__os_thread_join(mon.thread);
@@ -534,6 +535,6 @@ void gort__sysmon_stop(void)
     gort__store(&gort__sched.defer.watched, false, RELAXED);
     gort__m_destroy(mon.m);
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
-    gort__sched.sysmon_on = false;
+    gort__sched.sysmon.on = false;
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }

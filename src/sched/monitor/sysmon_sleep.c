@@ -36,7 +36,7 @@
 #include "sched/monitor/monitor.h"
 
 static struct {
-    struct gort__lock lock; /* rank GORT_RANK_SYSMON; guards the rest and gort__sched.sysmon_state */
+    struct gort__lock lock; /* rank GORT_RANK_SYSMON; guards the rest and gort__sched.sysmon.state */
     struct gort__os_alarm alarm;
     int64_t watchdog_at; /* ARMED: when it comes */
     int64_t disarmed_at; /* when one was last taken away */
@@ -64,13 +64,13 @@ static void unlock(void)
 
 static enum gort__mon state(void)
 {
-    return gort__load(&gort__sched.sysmon_state, RELAXED);
+    return gort__load(&gort__sched.sysmon.state, RELAXED);
 }
 
 /* Called with the lock held. */
 static void change(enum gort__mon to, int64_t when)
 {
-    gort__store(&gort__sched.sysmon_state, to, RELAXED);
+    gort__store(&gort__sched.sysmon.state, to, RELAXED);
     gort__store(&sleeper.until, when, RELAXED);
     gort__os_alarm_set(&sleeper.alarm, when);
 }
@@ -273,7 +273,7 @@ bool gort__sysmon_sleep(void)
     bool urgent = sleeper.urgent;
     sleeper.urgent = false;
     sleeper.watchdog_fired = gort__wake_sysmon_armed();
-    gort__store(&gort__sched.sysmon_state, GORT_MON_AWAKE, RELAXED);
+    gort__store(&gort__sched.sysmon.state, GORT_MON_AWAKE, RELAXED);
     unlock();
     return urgent;
 }

@@ -38,7 +38,7 @@ static void owe(struct gort__m *m)
     gort__lock_take(&gort__sched.lock, GORT_RANK_SCHED);
     if (!m->handoff.counted_no_p) {
         m->handoff.counted_no_p = true;
-        gort__sched.without_p++;
+        gort__sched.ms.without_p++;
     }
     gort__lock_release(&gort__sched.lock, GORT_RANK_SCHED);
 }
@@ -56,6 +56,7 @@ static uint64_t waits(void)
 static void give_up(struct gort__m *m)
 {
     owe(m);
+    gort__count(&m->p->counts.handoffs, 1);
     gort__handoff_give(m);
     /* So that the way back waits for one. Not before: sysmon, which marks and unmarks who has a P, could undo
      * it. */
@@ -106,7 +107,7 @@ static GORT_NOINLINE void enter_slow(struct gort__m *m)
  * be dear. */
 static inline bool missed(const struct gort__p *p)
 {
-    return gort__load(&gort__sched.sysmon_state, RELAXED) >= GORT_MON_LONG &&
+    return gort__load(&gort__sched.sysmon.state, RELAXED) >= GORT_MON_LONG &&
            (!gort__local_seems_empty(p) || gort__load(&gort__sched.global.n, RELAXED) ||
             gort__load(&gort__sched.events.n, RELAXED));
 }
@@ -240,6 +241,7 @@ struct gort__m *gort__block_surface(struct gort__m *m)
     gort__store(&m->g, &m->g0, RELEASE); /* pairs with run.c:make_zombie */
     if (has_p) {
         owe(m);
+        gort__count(&m->p->counts.handoffs, 1);
         gort__handoff_give(m);
     }
     gort__store(&m->inside, 0, RELEASE); /* pairs with world.c and handoff.c */
@@ -264,8 +266,10 @@ void gort__block_call_run(struct gort__m *m)
     bool was_bound = m->bound_g != NULL;
     m->bound_g = NULL;
     owe(m);
-    if (m->p)
+    if (m->p) {
+        gort__count(&m->p->counts.handoffs, 1);
         gort__handoff_give(m);
+    }
     gort__store(&m->block.on_g0, true, RELAXED);
     gort__g_edge(g);
     gort__leave(m);

@@ -64,14 +64,17 @@ static struct gort__g *steal(struct gort__m *m)
                     &m->p->events)) /* else they wait for their turn; there may be no room */
                 g = gort__runq_steal(&m->p->events, &victim->events);
             if (GORT_UNLIKELY(g)) {
+                gort__count(&m->p->counts.steals, 1);
                 gort__p_mode_on(m->p, GORT_MODE_EVENTS);
                 return gort__turn_begin_woken(m->p, g);
             }
             g = gort__runq_steal(&m->p->runq, &victim->runq);
             if (!g && round == GORT_STEAL_ROUNDS - 1)
                 g = steal_next(victim);
-            if (g)
+            if (g) {
+                gort__count(&m->p->counts.steals, 1);
                 return g;
+            }
         }
     }
     return NULL;

@@ -358,6 +358,7 @@ void gort__handoff_preempt(struct gort__m *m, bool in_libc)
         if (idle || (s->preempted.list.n && why == GORT_WHY_TURN)) {
             enum gort__place place = change_turn(m, p, why, in_libc, idle); /* it may hold a lock of libc */
             m->p = NULL;
+            gort__count(&s->counts.preempted, 1);
             other = gort__m_start_locked(p, false); /* before g is queued: it must not get its own P back */
             was_bound = bind(g, m);
             gort__g_set(g, GORT_G_PREEMPTED);
@@ -404,11 +405,12 @@ bool gort__handoff_retake(struct gort__p *p, struct gort__m *m, bool announced)
             gort__store(&m->p, NULL, RELAXED); /* gort_block_enter looks at it, as a hint */
             if (!m->handoff.counted_no_p) {    /* it comes back: no deadlock meanwhile */
                 m->handoff.counted_no_p = true;
-                s->without_p++;
+                s->ms.without_p++;
             }
             if (gort__load(&g->state, RELAXED) == GORT_G_RUNNING)
                 gort__g_set(g, GORT_G_DETACHED);
             gort__store(&p->m, NULL, RELAXED);
+            gort__count(&s->counts.retakes[announced], 1);
             other = gort__m_start_locked(p, false);
             gort__m_spare_locked();
         } else {

@@ -71,7 +71,7 @@ void gort__idle_spin_stop(struct gort__m *m)
     /* What it has itself can wait: wake_defer.c. */
     const struct gort__p *deferred = m->p->deferred ? m->p : NULL;
     if (!gort__load(&gort__sched.idle_count, RELAXED)) {
-        if (gort__load(&gort__sched.sysmon_state, RELAXED) == GORT_MON_LONG &&
+        if (gort__load(&gort__sched.sysmon.state, RELAXED) == GORT_MON_LONG &&
             gort__queue_has_work_but(deferred))
             gort__hooks.monitor.sysmon_work();
     } else if (gort__queue_has_work_but(deferred) || gort__poller_vacant()) {

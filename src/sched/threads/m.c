@@ -105,7 +105,7 @@ void gort__m_found_p_locked(struct gort__m *m)
 {
     if (m->handoff.counted_no_p) {
         m->handoff.counted_no_p = false;
-        gort__sched.without_p--;
+        gort__sched.ms.without_p--;
     }
 }
 

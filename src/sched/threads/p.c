@@ -23,7 +23,7 @@ struct gort__p *gort__p_idle_get_locked(void)
     if (p) {
         s->idle_ps = p->link;
         gort__store(&s->idle_count, s->idle_count - 1, RELAXED);
-        if (GORT_UNLIKELY(gort__load(&s->sysmon_state, RELAXED) == GORT_MON_IDLE))
+        if (GORT_UNLIKELY(gort__load(&s->sysmon.state, RELAXED) == GORT_MON_IDLE))
             gort__hooks.monitor.sysmon_arm_locked();
     }
     return p;
@@ -76,7 +76,7 @@ static void evict(struct gort__p *p)
     if (!m->handoff
              .counted_no_p) { /* it may have a goroutine in hand: no deadlock before it has seen to that */
         m->handoff.counted_no_p = true;
-        gort__sched.without_p++;
+        gort__sched.ms.without_p++;
     }
     if (m->handoff.next_p == p) {
         m->handoff.next_p = NULL; /* it finds out when it wakes */

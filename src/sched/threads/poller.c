@@ -104,7 +104,7 @@ bool gort__poller_take_locked(struct gort__m *m)
     if (s->poll.owner || (gort__timer_next() == INT64_MAX && !gort__poll_pending()))
         return false;
     if (s->idle_count == 0 &&
-        s->sysmon_on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
+        s->sysmon.on) { /* nobody could run what they wake: sysmon waits for them, and makes room */
         gort__hooks.monitor.sysmon_events();
         return false;
     }
@@ -184,7 +184,7 @@ static void leave(struct gort__m *m, bool work)
             /* It has something in hand: no deadlock before it has seen to that. */
         } else if (!m->handoff.counted_no_p) {
             m->handoff.counted_no_p = true;
-            s->without_p++;
+            s->ms.without_p++;
         }
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);

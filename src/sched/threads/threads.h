@@ -51,7 +51,7 @@ struct gort__m *gort__m_make(bool plain);
 void gort__m_destroy(struct gort__m *m);
 void gort__m_retire_locked(struct gort__m *m); /* kept until the end of the run: dumps may look at it */
 void gort__m_found_p_locked(
-    struct gort__m *m); /* it has one, or nothing to run: it no longer counts in sched.without_p */
+    struct gort__m *m); /* it has one, or nothing to run: it no longer counts in sched.ms.without_p */
 char *gort__m_altstack(struct gort__m *m, size_t *size, size_t *guard); /* m.c; the guard lies below it */
 bool gort__m_own_stack(const struct gort__m *m,
                        uintptr_t sp);      /* m.c: on, or just below, the thread's own stack */

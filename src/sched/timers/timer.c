@@ -621,6 +621,7 @@ static GORT_COLD uint32_t fire_oom(struct gort__heap *h, struct gort__m *m, int6
         struct gort__timer_reserve *reserve = h->oom_list;
         while (reserve->when > now)
             reserve = reserve->next;
+        gort__hist_add(&h->late, now - reserve->when);
         h->oom_busy = reserve;
         h->oom_seq = reserve->seq;
         oom_remove(h, reserve);
@@ -680,6 +681,7 @@ uint32_t gort__timer_fire(struct gort__heap *h, struct gort__m *m, int64_t now)
     for (; h->n && h->entry[0].when <= now && !enough(m, n); n++) {
         struct gort__timer_entry e = take_first(h);
         struct gort__timer_node *node = node_of(&e);
+        gort__hist_add(&h->late, now - e.when);
         if (is_sleeper(&e)) {
             slept.g[slept.n++] = sleeper_of(&e);
         } else if (node->fn) {

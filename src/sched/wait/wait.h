@@ -19,7 +19,10 @@
 struct gort__waiter {
     struct gort__waiter *next, *prev; /* guarded by the object's lock, as all but g and value */
     struct gort__g *g;
-    void *value;   /* a channel's element: where it is, or goes to; other objects use it as they like */
+    union {
+        void *value;   /* a channel's element: where it is, or goes to; other objects use it as they like */
+        int64_t until; /* mutex: when a peer has ended the wait; 0: none has */
+    };
     int64_t since; /* other objects: when the wait began */
     int result;    /* what the peer granted; valid when gort__wait did not return an error of its own */
     uint16_t tag;  /* select: which case; rwmutex: reader or writer */
