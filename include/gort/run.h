@@ -156,10 +156,9 @@ GORT_API int gort_world_roots(void (*fn)(const void *from, const void *to, void 
 GORT_API int gort_world_start(void);
 
 /*
- * Writes two lines about the run and then all goroutines to fd: number, name, state, what it waits for and
- * since when, how deep its stack has been, the function it was started with, its calls with file and line,
- * and where it was started. Those with the same calls are shown together, rare ones first. Outside a run it
- * says that no run is on. Never parks. Callable from a signal handler.
+ * Writes two lines about the run and one line for each of up to 1000 goroutines to fd: number, name, state,
+ * what it waits for, how deep its stack has been, and the function it was started with. Outside a run it says
+ * that no run is on. Never parks. Callable from a signal handler.
  */
 GORT_API void gort_dump(int fd);
 

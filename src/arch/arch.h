@@ -25,8 +25,7 @@
  *
  * void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry)(void))            inline
  *     A context that will call entry on the stack that ends at hi (16-byte aligned), with the
- *     floating-point control words of gort__arch_fp. entry never returns. Unwinding ends there. The word below hi
- *     becomes what ctx->fp was.
+ *     floating-point control words of gort__arch_fp. entry never returns. Unwinding ends there.
  *
  * noreturn void gort__arch_restart(const struct gort__ctx *from, const struct gort__ctx *to)
  *     The same, but forgets everything on the current stack, on which *to may have been made.

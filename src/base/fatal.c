@@ -50,11 +50,6 @@ __attribute__((noreturn)) static void die(const char *kind, const char *fmt, va_
     abort();
 }
 
-bool gort__fatal_begun(void)
-{
-    return gort__load(&dying, RELAXED) != 0;
-}
-
 void gort__fatal(const char *fmt, ...)
 {
     va_list args;

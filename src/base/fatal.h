@@ -15,9 +15,6 @@ __attribute__((noreturn)) void gort__throw(const char *fmt, ...) GORT_PRINTF(1, 
 /* "gort: ..." on standard error. */
 void gort__warn(const char *fmt, ...) GORT_PRINTF(1, 2) GORT_COLD;
 
-/* Somebody gives up just now. */
-bool gort__fatal_begun(void);
-
 /* At the top of a public call: a pointer that the caller must give (or a condition on one). `call` is what
  * the program calls, `what` is what should have been given. A compare and a branch that is never taken. */
 #define GORT_NEED(call, what, p)                                                                             \

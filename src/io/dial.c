@@ -204,7 +204,7 @@ static void enter_race(struct race *r, int who)
     uintptr_t args[2] = {(uintptr_t)r, (uintptr_t)who};
     gort__add(&r->refs, 1, RELAXED);
     struct gort__m *m = gort__enter();
-    int err = m ? gort__spawn(m, NULL, (void (*)(void))run_in_race, args, 2, NULL) : -ESRCH;
+    int err = m ? gort__spawn(m, NULL, (void (*)(void))run_in_race, args, 2) : -ESRCH;
     if (m)
         gort__leave(m);
     if (err) {

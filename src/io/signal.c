@@ -252,7 +252,7 @@ static int ask(struct gort__m **m, int (*fn)(gort_chan *, int), gort_chan *ch, i
                              GORT_FOREVER, GORT_WAIT_MUTEX,      true};
     uintptr_t args[] = {(uintptr_t)&w, (uintptr_t)fn, (uintptr_t)ch, (uintptr_t)signo};
     gort__wait_lock_sync(&w.lock);
-    int err = gort__spawn(*m, NULL, (void (*)(void))grant, args, 4, NULL);
+    int err = gort__spawn(*m, NULL, (void (*)(void))grant, args, 4);
     if (err) {
         gort__wait_unlock_sync(&w.lock);
         return err;

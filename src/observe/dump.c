@@ -60,39 +60,45 @@ static GORT_NO_TSAN void (*function_of(const struct gort__g *g))(void)
     return now->id == 1 ? NULL : now->fn;
 }
 
-size_t gort__dump_line(const struct gort__g *g, uint8_t state, uint8_t reason, char *line, size_t size)
+static void print_g(int fd, const struct gort__g *g)
 {
-    char name[96];
-    size_t n = gort__dump_name(g, line, size);
-    n += gort__fmt(line + n, size - n, " [%s", gort__state_name((enum gort__gstate)state));
+    char line[352], name[96];
+    enum gort__gstate state = (enum gort__gstate)gort__load(&g->state, RELAXED);
+    enum gort__reason reason = (enum gort__reason)gort__load(&g->reason, RELAXED);
+    if (state == GORT_G_IDLE || state == GORT_G_DEAD)
+        return;
+    size_t n = gort__dump_name(g, line, sizeof line);
+    n += gort__fmt(line + n, sizeof line - n, " [%s", gort__state_name(state));
     if (state == GORT_G_WAITING && reason)
-        n += gort__fmt(line + n, size - n, ": %s", gort__state_reason_name((enum gort__reason)reason));
+        n += gort__fmt(line + n, sizeof line - n, ": %s", gort__state_reason_name(reason));
     struct gort__m *m = gort__load(&g->m,
                                    ACQUIRE); /* pairs with schedule.c; records stay for the whole run */
     if (state == GORT_G_RUNNING && m)
-        n += gort__fmt(line + n, size - n, ", thread %d", gort__load(&m->tid, RELAXED));
+        n += gort__fmt(line + n, sizeof line - n, ", thread %d", gort__load(&m->tid, RELAXED));
     if (gort__load(&g->lock_depth, RELAXED)) /* GORT_G_BOUND: also while it is preempted */
-        n += gort__fmt(line + n, size - n, ", locked to thread");
+        n += gort__fmt(line + n, sizeof line - n, ", locked to thread");
     uint64_t parent = gort__load(&g->parent, RELAXED);
-    n += gort__fmt(line + n, size - n, "]");
+    n += gort__fmt(line + n, sizeof line - n, "]");
     if (parent)
-        n += gort__fmt(line + n, size - n, " created by goroutine %lu", (unsigned long)parent);
+        n += gort__fmt(line + n, sizeof line - n, " created by goroutine %lu", (unsigned long)parent);
     /* The page tables say how deep it ever went, or whoever had the stack before it. */
     const struct gort__stack *stack = gort__load(&g->stack, ACQUIRE); /* pairs with whoever gave it one */
     size_t used = stack ? gort__stack_depth(stack) : 0;
     if (used)
-        n += gort__fmt(line + n, size - n, ", stack %zuK of %zuK", used >> 10,
+        n += gort__fmt(line + n, sizeof line - n, ", stack %zuK of %zuK", used >> 10,
                        ((size_t)1 << stack->log2) >> 10);
     void (*fn)(void) = function_of(g);
     const char *function = fn ? function_name(fn, name, sizeof name) : "";
     if (function[0])
-        n += gort__fmt(line + n, size - n, ", runs %s", function);
-    return n;
+        n += gort__fmt(line + n, sizeof line - n, ", runs %s", function);
+    n += gort__fmt(line + n, sizeof line - n, "\n");
+    gort__fmt_write(fd, line, n);
 }
 
 void gort_dump(int fd)
 {
     struct gort__sched *s = &gort__sched;
+    unsigned long shown = 0;
     gort__add(&s->dumpers, 1, SEQ_CST);                    /* pairs with run.c:wait_for_dumpers */
     if (gort__load(&s->phase, SEQ_CST) != GORT_PHASE_ON) { /* pairs with run.c:wait_for_dumpers */
         gort__fmt_print(fd, "gort: no run is on\n");
@@ -110,7 +116,20 @@ void gort_dump(int fd)
     unsigned left = gort__load(&s->limit.no_m, RELAXED) ? gort__load(&s->idle_count, RELAXED) : 0;
     gort__fmt_print(fd, "gort: %d threads of at most %d, %u goroutines and %u Ps wait for a thread\n",
                     gort__load(&s->ms.n, RELAXED), s->conf.max_threads, waiting, left);
-    gort__report_goroutines(fd, __builtin_return_address(0));
+    /* Pairs with slab.c: chunks and what was carved from them. */
+    for (struct gort__chunk *c = gort__load(&s->gs.chunks, ACQUIRE); c; c = c->next) {
+        char *end = gort__load(&c->carved, ACQUIRE);
+        for (char *at = c->first; at < end; at += sizeof(struct gort__g)) {
+            const struct gort__g *g = (const struct gort__g *)(const void *)at;
+            uint8_t state = gort__load(&g->state, RELAXED);
+            if (state == GORT_G_IDLE || state == GORT_G_DEAD)
+                continue;
+            if (++shown <= 1000)
+                print_g(fd, g);
+        }
+    }
+    if (shown > 1000)
+        gort__fmt_print(fd, "... and %lu more\n", shown - 1000);
     gort__sub(&s->dumpers, 1, RELEASE); /* pairs with run.c:wait_for_dumpers */
 }
 

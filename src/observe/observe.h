@@ -14,14 +14,6 @@ void gort__census_print(void);             /* at the end of a run, while its gor
 /* --- dump.c -------------------------------------------------------------------------------------- */
 size_t gort__dump_name(const struct gort__g *g, char *buf, size_t size); /* dump.c: "goroutine 7 (worker)" */
 size_t gort__dump_who(char *buf, size_t size); /* dump.c: the calling goroutine; 0 in a plain thread */
-/* "goroutine 7 (worker) [waiting: mutex] ..." without a line's end, for one that was seen in that state. */
-size_t gort__dump_line(const struct gort__g *g, uint8_t state, uint8_t reason, char *line, size_t size);
-
-/* --- report.c, crash.c --------------------------------------------------------------------------- */
-/* All goroutines with their calls; caller: the return address of gort_dump, in whose frames nobody is
- * interested. */
-void gort__report_goroutines(int fd, const void *caller);
-void gort__report_crash(int signo, const struct gort__os_fault *f);
 
 /* --- overflow.c ---------------------------------------------------------------------------------- */
 void gort__overflow_init(void);               /* at the start of a run: faults are reported from now on */

@@ -232,12 +232,10 @@ void gort__overflow_check(struct gort__g *g)
 
 void gort__overflow_init(void)
 {
-    gort__os_crash_take(gort__report_crash);
     gort__os_fault_take(on_fault);
 }
 
 void gort__overflow_end(void)
 {
     gort__os_fault_give_back();
-    gort__os_crash_give_back();
 }

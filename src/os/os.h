@@ -242,7 +242,6 @@ void gort__os_signal_block(int signo);   /* for the calling thread, as unblock *
 void gort__os_signal_unblock(int signo); /* for the calling thread */
 /* Installs fn for signo when its disposition is the default; true when it did. */
 bool gort__os_signal_take(int signo, void (*fn)(int signo));
-bool gort__os_signal_ignored(int signo);
 /* Back to the default, if fn is still the handler. */
 void gort__os_signal_give_back(int signo, void (*fn)(int signo));
 /* Signals that the program asked for (linux/caught.c). From catch to release each signal is noted, and ring
@@ -268,11 +267,6 @@ void gort__os_fault_take(void (*fn)(const struct gort__os_fault *));
 void gort__os_fault_give_back(void);
 /* Ends the process: by the handler that the program had, if it has one, then by abort. In fn only. */
 __attribute__((noreturn)) void gort__os_fault_die(const struct gort__os_fault *);
-/* linux/crash.c: calls fn in a handler before the default action of a signal that ends the process (SIGSEGV,
- * SIGBUS, SIGFPE, SIGILL, SIGABRT), if the program has no handler for it. Once in a process; then the action
- * follows. */
-void gort__os_crash_take(void (*fn)(int signo, const struct gort__os_fault *));
-void gort__os_crash_give_back(void);
 /* The callers of the code at the fault, innermost first: each(pc, arg) until it returns false. */
 void gort__os_backtrace(const struct gort__os_fault *fault, bool (*each)(uintptr_t pc, void *arg), void *arg);
 /* "name+0x1f (module+0x12ab)", or as much of it as is known. Opens files, takes no lock; callable from

@@ -329,7 +329,6 @@ static GORT_ALWAYS_INLINE int wait_in_queue(gort_chan *ch, void *value, struct g
     w.value = value;
     w.needs_claim = false;
     gort__waitq_push(sends ? &ch->senders : &ch->receivers, &w);
-    gort__g_waits_for(w.g, ch);
     *m = gort__park_early(*m, commit_unlock, ch, sends ? GORT_WAIT_CHAN_SEND : GORT_WAIT_CHAN_RECV);
     return w.result;
 }

@@ -74,9 +74,7 @@ int gort_group_go(gort_group *group, int (*fn)(void *), void *arg)
     gort_wg_add(&group->gort_priv_members, 1);
     uintptr_t args[3] = {(uintptr_t)group, (uintptr_t)fn, (uintptr_t)arg};
     struct gort__m *m = gort__enter();
-    int err = m ? gort__spawn_finally(m, (void (*)(void))member, args, 3, leave, group,
-                                      __builtin_return_address(0))
-                : -ESRCH;
+    int err = m ? gort__spawn_finally(m, (void (*)(void))member, args, 3, leave, group) : -ESRCH;
     if (m)
         gort__leave(m);
     if (err) {

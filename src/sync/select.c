@@ -215,7 +215,6 @@ static GORT_ALWAYS_INLINE int wait_all(struct sel *s, int64_t deadline, struct g
     int err = 0;
     if (GORT_LIKELY(
             !gort__wait_needs_claim((*m)->g, deadline, false))) { /* the peers have only each other to race */
-        gort__g_waits_for((*m)->g, s);
         *m = gort__park_early(*m, commit_unlock_all, s, GORT_WAIT_SELECT);
     } else {
         struct gort__wait how = {s, lock_all, unlock_all, deadline, GORT_WAIT_SELECT, false};

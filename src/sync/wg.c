@@ -93,7 +93,6 @@ static GORT_ALWAYS_INLINE int wait_for_zero(gort_wg *wg, int64_t deadline, bool 
         w.g = m->g;
         w.needs_claim = false;
         gort__waitq_push(gort__object_queue(&wg->gort_priv_waiters), &w);
-        gort__g_waits_for(m->g, wg);
         m = gort__park(commit_unlock, wg, GORT_WAIT_WG);
         err = w.result;
     }
@@ -161,8 +160,8 @@ static GORT_NOINLINE void add_inside(gort_wg *wg, int n)
 {
     struct gort__m *m = gort__enter();
     int then = add(wg, n, true);
-    /* If a run began meanwhile (gort__enter_run_began) LOCK must be dropped once more. Then nothing was done:
-     * who comes and finds a count of zero would go, and take the group along. Pairs with take_lock. */
+    /* If a run began meanwhile (gort__enter_run_began) LOCK must be dropped once more. Then nothing was done: who
+     * comes and finds a count of zero would go, and take the group along. Pairs with take_lock. */
     for (int tries = GORT_ENTER_TRIES; then == MUST_WAKE && gort__enter_run_began(m) && tries > 0; tries--) {
         gort__sub(&wg->gort_priv_state, LOCK + (uint64_t)n, RELEASE);
         m = gort__enter();
@@ -202,7 +201,7 @@ int gort_wg_go(gort_wg *wg, void (*fn)(void *), void *arg)
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
     add(wg, 1, true);
-    int err = gort__spawn_finally(m, (void (*)(void))fn, &word, 1, done, wg, __builtin_return_address(0));
+    int err = gort__spawn_finally(m, (void (*)(void))fn, &word, 1, done, wg);
     if (err && add(wg, -1, true) == MUST_WAKE)
         wake_all(m, wg);
     gort__leave(m);

@@ -18,8 +18,8 @@
  * call; (4) all but the owner's end with the run, and so does the state.
  *
  * Most timers are time-outs that are set to a later time again and again and never come. Such a reset writes
- * the new time into the record, where the heap reads it when the entry comes up (sched/timers/timer.c); all
- * that it touches is the record's first line.
+ * the new time into the record, where the heap reads it when the entry comes up (sched/timers/timer.c); all that it
+ * touches is the record's first line.
  * Threads: any; fire by whoever sees to due timers; `_locked` functions with the
  * lock of the timer held.
  */
@@ -202,7 +202,7 @@ static void fire_locked(gort_timer *t)
     } else {
         t->state = STARTED;
         refer(t, 1);
-        if (gort__spawn_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t, NULL)) {
+        if (gort__spawn_finally(gort__m_self(), (void (*)(void))call, args, 3, end_call, t)) {
             /* No memory: try again soon. */
             refer(t, -1);
             t->when = now + GORT_MS;

@@ -174,7 +174,7 @@ static void crash_all(void)
 }
 
 TEST_GO(many_at_once_report_once, .env = "GORT_MAXPROCS=4",
-        .crash = "\\A(?![\\s\\S]*gort: fatal[\\s\\S]*gort: fatal)[\\s\\S]*fatal: gort_unlock_thread")
+        .crash = "\\A(?![\\s\\S]*fatal[\\s\\S]*fatal)[\\s\\S]*fatal: gort_unlock_thread")
 {
     crash_all();
 }

@@ -32,7 +32,7 @@ static void wait_never_locked(void *unused)
 TEST_GO(
     main_alone, .procs = "1,2,4", .fuzz = true,
     .crash =
-        "^gort: fatal: all goroutines are asleep - deadlock!$\n^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?(, waits for [0-9.]+ s)?, wait group 0x[0-9a-f]+ \\(count 1\\)$")
+        "^gort: fatal: all goroutines are asleep - deadlock!$\n^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?$")
 {
     gort_wg_add(&never, 1);
     gort_wg_wait(&never);
@@ -41,8 +41,8 @@ TEST_GO(
 TEST_GO(
     all_are_listed, .procs = "1,2,4",
     .crash = DEADLOCK
-    "^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?(, waits for [0-9.]+ s)?, wait group 0x[0-9a-f]+ \\(count 1\\)$\n"
-    "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 \\(deadlock\\+0x[0-9a-f]+\\), waits for .*$\n"
+    "^goroutine 1 \\(main\\) \\[waiting: wait group\\](, stack [0-9]+K of 8192K)?$\n"
+    "^goroutine [0-9]+ \\(first\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 \\(deadlock\\+0x[0-9a-f]+\\)$\n"
     "^goroutine [0-9]+ \\(second\\) \\[waiting: wait group\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never\\+0x0 .*$\n"
     "^goroutine [0-9]+ \\[waiting: wait group, locked to thread\\] created by goroutine 1(, stack [0-9]+K of 256K)?, runs wait_never_locked\\+0x0 .*$\n"
     "^gort: 4 goroutines")

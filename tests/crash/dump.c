@@ -87,24 +87,6 @@ TEST_GO(sigquit_in_malloc, .env = "GORT_MAXPROCS=4", .crash = "SIGQUIT\n^gorouti
     }
 }
 
-TEST_GO(another_signal, .procs = "1,2", .env = "GORT_DEBUG=dump=SIGUSR1",
-        .expect = "signal [0-9]+: list of all goroutines\n^goroutine 1 \\(main\\)\n^still there$")
-{
-    kill(getpid(), SIGUSR1);
-    for (int i = 0; i < 100; i++) /* another thread may take it */
-        CHECK_EQ(gort_sleep(GORT_MS), 0);
-    test_log("still there");
-}
-
-static int ask_nothing(void *unused);
-
-TEST(ignored_is_said, .expect = "^gort: SIGQUIT is ignored, .* GORT_DEBUG=dump=SIGUSR1")
-{
-    signal(SIGQUIT, SIG_IGN);
-    CHECK_EQ(gort_run(ask_nothing, NULL), 0);
-    CHECK_EQ(gort_run(ask_nothing, NULL), 0);
-}
-
 static void on_quit(int signo)
 {
     (void)signo;
@@ -166,7 +148,7 @@ static void *dump_often(void *unused)
 {
     int null = open("/dev/null", O_WRONLY);
     CHECK_GE(null, 0);
-    for (long i = test_scaled(100, 30); i; i--)
+    for (long i = test_scaled(300, 50); i; i--)
         gort_dump(null);
     close(null);
     return unused;
@@ -272,14 +254,24 @@ static void wait_with_many(void *unused)
     gort_wg_wait(&many_wait);
 }
 
-/* Those that wait at the same place are shown together. */
-TEST_GO(equal_ones_are_one_group, .procs = "1,4", .expect = "^1050 goroutines \\[waiting: wait group\\]")
+/* A thousand lines are enough to read; the rest is a number. */
+TEST_GO(a_dump_has_an_end, .expect = "^\\.\\.\\. and 51 more$")
 {
+    char *text = NULL;
+    size_t size = 0;
     gort_wg_add(&many_wait, 1);
     for (int i = 0; i < 1050; i++)
         CHECK_EQ(gort_go(wait_with_many, NULL), 0);
-    for (int i = 0; i < 1000 && atomic_load(&counter) == 0; i++)
-        CHECK_EQ(gort_sleep(GORT_MS / 10), 0);
+    FILE *f = tmpfile();
+    CHECK(f);
+    gort_dump(fileno(f));
+    rewind(f);
+    int lines = 0;
+    while (getline(&text, &size, f) > 0)
+        lines += strncmp(text, "goroutine ", 10) == 0;
+    CHECK_EQ(lines, 1000);
+    free(text);
+    fclose(f);
     gort_dump(2);
     gort_wg_done(&many_wait);
 }

@@ -38,7 +38,6 @@
 #pragma weak gort__os_exit_now
 #pragma weak gort__os_init
 #pragma weak gort__os_signal_give_back
-#pragma weak gort__os_signal_ignored
 #pragma weak gort__os_signal_take
 #pragma weak gort__overflow_end
 #pragma weak gort__overflow_init

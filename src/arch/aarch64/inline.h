@@ -134,10 +134,7 @@ static inline void gort__arch_make(struct gort__ctx *ctx, void *hi, void (*entry
 {
     uintptr_t *sp = (uintptr_t *)hi - 2;
     sp[0] = (uintptr_t)entry;
-    sp[1] = (uintptr_t)ctx->fp;
-    ctx->sp = sp;
-    ctx->pc = (void *)(uintptr_t)gort__arch_entry; /* which clears the frame pointer */
-    ctx->control = gort__arch_fp;
+    *ctx = (struct gort__ctx){sp, (void *)(uintptr_t)gort__arch_entry, NULL, gort__arch_fp};
 }
 
 #endif

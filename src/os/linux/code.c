@@ -81,16 +81,6 @@ GORT__RAW uintptr_t gort__code_jump(uintptr_t pc)
     return at[0] == 0xff && at[1] == 0x25 ? value_at(pc + 2) : 0;
 }
 
-/* mov $15, %rax; syscall */
-GORT__RAW bool gort__code_is_trampoline(uintptr_t pc)
-{
-    if (!gort__object_readable(pc, 9))
-        return false;
-    const uint8_t *at = (const uint8_t *)pc;
-    return *(const gort__raw32 *)at == 0x0fc0c748 && *(const gort__raw32 *)(at + 4) == 0x0f000000 &&
-           at[8] == 5;
-}
-
 #elif defined(__aarch64__)
 
 static GORT__RAW uint32_t word_at(uintptr_t pc)
@@ -224,12 +214,6 @@ uintptr_t gort__code_jump(uintptr_t pc)
     if ((word & 0xfffffc1f) == 0xd61f0000) /* br: the end of a function that ends with a call by a pointer */
         return loaded_target(pc, word >> 5 & 31);
     return word >> 26 == 0x05 ? branch_target(pc, word) : 0;
-}
-
-/* mov x8, 139; svc 0 */
-bool gort__code_is_trampoline(uintptr_t pc)
-{
-    return word_at(pc) == 0xd2801168 && word_at(pc + 4) == 0xd4000001;
 }
 
 #endif

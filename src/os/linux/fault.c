@@ -8,8 +8,7 @@
  * that are there: enough for a report, and nobody returns to them.
  * A fault that is not ours:
  *     the program had a handler        it is called as the kernel would: arguments, mask, SA_RESETHAND
- *     default, or ignored              crash.c tells who it was, the default is restored and the instruction
- *                                      runs again: a core dump shows it
+ *     default, or ignored              the default is restored and the instruction runs again: a core dump shows it
  *     sent by kill, not raised         the same, but it is sent again; SIG_IGN ignores it
  * The one difference that a former handler may notice: it runs on the alternate stack of the thread, if that
  * has one. A handler that the program installs during the run replaces ours, and ours is what sigaction hands
@@ -27,7 +26,6 @@
 #include <unwind.h>
 
 #include "base/atomic.h"
-#include "os/linux/crash.h"
 #include "os/os.h"
 
 static void (*report)(const struct gort__os_fault *); /* atomic; NULL: nobody */
@@ -63,6 +61,15 @@ void gort__os_fault_give_back(void)
     errno = saved;
 }
 
+static void restore_default(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, NULL);
+}
+
 /* A function of the program's. */
 static bool has_former(const struct sigaction *a)
 {
@@ -96,9 +103,7 @@ static void pass_on(int signo, siginfo_t *info, void *context)
     }
     if (sent && former.sa_handler == SIG_IGN)
         return;
-    if (!sent)
-        gort__crash_report(signo, info, context);
-    gort__crash_default(SIGSEGV);
+    restore_default();
     if (sent)
         syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), signo, info);
 }

@@ -9,8 +9,7 @@
  * gcc links -static programs without an index of their unwind tables (PT_GNU_EH_FRAME). The tables themselves are there; the
  * section headers in the program's file tell where, and we sort them. That takes some milliseconds in a large
  * program, and is done only if it has an allocator of its own (heap.c).
- * Threads: add alone, before all others; collect by one at a time, the first walk of a dump at the latest;
- * the questions from anywhere, signal handlers too. errno is changed.
+ * Threads: collect and add alone; the questions from anywhere, signal handlers too. errno is changed.
  */
 #include <elf.h>
 #include <errno.h>
@@ -22,7 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
 #include "os/linux/text.h"
 
 #define MOST          8
@@ -122,9 +120,8 @@ static void sort_table(uintptr_t from, uintptr_t to)
                                     : MAP_FAILED;
     if (sorted == MAP_FAILED)
         return;
-    n = gort__unwind_sort(from, to, sorted, n);
+    program.sorted_count = gort__unwind_sort(from, to, sorted, n);
     program.sorted = sorted;
-    gort__store(&program.sorted_count, n, RELEASE); /* who walks a stack meanwhile finds nothing, or all */
 }
 
 static void find_section(int fd)
@@ -155,7 +152,7 @@ static void find_section(int fd)
 
 void gort__object_collect(void)
 {
-    if (program.index || program.sorted)
+    if (program.index)
         return;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -71,15 +71,6 @@ bool gort__os_signal_take(int signo, void (*fn)(int signo))
     return taken;
 }
 
-bool gort__os_signal_ignored(int signo)
-{
-    int saved = errno;
-    struct sigaction action;
-    bool ignored = look(signo, &action) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN;
-    errno = saved;
-    return ignored;
-}
-
 void gort__os_signal_give_back(int signo, void (*fn)(int signo))
 {
     int saved = errno;

@@ -16,8 +16,12 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "os/linux/symbol.h"
 #include "os/os.h"
+
+struct module {
+    uintptr_t start, end, offset; /* a mapping, and where in the file it begins */
+    char path[512];
+};
 
 static uintptr_t hex(const char **at)
 {
@@ -34,7 +38,7 @@ static uintptr_t hex(const char **at)
 }
 
 /* "start-end perms offset dev inode   path" */
-static void parse(const char *line, struct gort__mapping *m)
+static void parse(const char *line, struct module *m)
 {
     m->start = hex(&line);
     line += *line == '-';
@@ -54,7 +58,7 @@ static void parse(const char *line, struct gort__mapping *m)
     m->path[n] = '\0';
 }
 
-bool gort__symbol_mapping(uintptr_t pc, struct gort__mapping *m)
+static bool find_module(uintptr_t pc, struct module *m)
 {
     char buf[1024], line[640];
     size_t len = 0;
@@ -105,41 +109,32 @@ static const char *look(const char *file, size_t size, const Elf64_Shdr *table, 
     return NULL;
 }
 
-static const Elf64_Ehdr *header(const char *file, size_t size)
+/* The name of what lies at `at` in the file: all symbols first, then the exported ones. */
+static const char *name_at(const char *file, size_t size, uint64_t at, uint64_t *vaddr, uint64_t *offset)
 {
     const Elf64_Ehdr *e = piece(file, size, 0, sizeof *e);
-    return e && memcmp(e->e_ident, ELFMAG, SELFMAG) == 0 && e->e_ident[EI_CLASS] == ELFCLASS64 ? e : NULL;
-}
-
-uint64_t gort__symbol_address(const char *file, size_t size, uint64_t at)
-{
-    const Elf64_Ehdr *e = header(file, size);
-    const Elf64_Phdr *p = e ? piece(file, size, e->e_phoff, (uint64_t)e->e_phnum * sizeof *p) : NULL;
+    if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_ident[EI_CLASS] != ELFCLASS64)
+        return NULL;
+    const Elf64_Phdr *p = piece(file, size, e->e_phoff, (uint64_t)e->e_phnum * sizeof *p);
+    const Elf64_Shdr *s = piece(file, size, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s);
     for (int i = 0; p && i < e->e_phnum; i++)
         if (p[i].p_type == PT_LOAD && at >= p[i].p_offset && at - p[i].p_offset < p[i].p_filesz)
-            return at - p[i].p_offset + p[i].p_vaddr;
-    return at;
-}
-
-/* All symbols first, then the exported ones. */
-const char *gort__symbol_name(const char *file, size_t size, uint64_t address, uint64_t *offset)
-{
-    const Elf64_Ehdr *e = header(file, size);
-    const Elf64_Shdr *s = e ? piece(file, size, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s) : NULL;
+            *vaddr = at - p[i].p_offset + p[i].p_vaddr;
     static const uint32_t kinds[] = {SHT_SYMTAB, SHT_DYNSYM};
     for (int k = 0; s && k < 2; k++)
         for (int i = 0; i < e->e_shnum; i++)
             if (s[i].sh_type == kinds[k] && s[i].sh_link < e->e_shnum) {
-                const char *name = look(file, size, &s[i], &s[s[i].sh_link], address, offset);
+                const char *name = look(file, size, &s[i], &s[s[i].sh_link], *vaddr, offset);
                 if (name)
                     return name;
             }
     return NULL;
 }
 
-/* Compilers append to the names of static functions when they are linked together
- * (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0", ".cold"). */
-size_t gort__symbol_length(const char *name)
+/* The length of a function's name as the source has it. Compilers append to the names of static functions
+ * when they are linked together (-flto: ".lto_priv.0"), and of copies and parts of functions (".isra.0",
+ * ".cold"). */
+static size_t plain_length(const char *name)
 {
     static const char *const added[] = {".lto_priv", ".constprop", ".isra", ".part", ".cold", ".llvm"};
     for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -153,11 +148,11 @@ size_t gort__symbol_length(const char *name)
 
 size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
 {
-    struct gort__mapping m;
+    struct module m;
     int saved = errno;
     size_t n = 0;
     buf[0] = '\0';
-    if (!gort__symbol_mapping(pc, &m)) {
+    if (!find_module(pc, &m)) {
         errno = saved;
         return 0;
     }
@@ -170,10 +165,9 @@ size_t gort__os_symbol(uintptr_t pc, char *buf, size_t size)
         size_t bytes = (size_t)st.st_size;
         char *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file != MAP_FAILED) {
-            vaddr = gort__symbol_address(file, bytes, at);
-            const char *name = gort__symbol_name(file, bytes, vaddr, &offset);
+            const char *name = name_at(file, bytes, at, &vaddr, &offset);
             if (name) {
-                size_t plain = gort__symbol_length(name);
+                size_t plain = plain_length(name);
                 n = gort__fmt(buf, size, "%s", name);
                 n = n < plain ? n : plain;
                 n += gort__fmt(buf + n, size - n, "+0x%lx ", (unsigned long)offset);

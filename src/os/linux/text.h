@@ -72,8 +72,6 @@ bool gort__code_is_linkage(uintptr_t pc);
 uintptr_t gort__code_behind_linkage(uintptr_t pc);
 /* The instruction before pc is a call: somebody may return to pc. */
 bool gort__code_after_call(uintptr_t pc);
-/* pc is the kernel's way back from a handler: the frame that it wrote is on top of the stack then. */
-bool gort__code_is_trampoline(uintptr_t pc);
 /* What the call before pc calls, where the instruction tells; the two ways to read it, 0 for none. */
 void gort__code_called(uintptr_t pc, uintptr_t called[2]);
 /* The target of a jump at pc that may be another function; 0: it is none, or nobody can tell. */
@@ -91,22 +89,6 @@ uintptr_t gort__code_jump(uintptr_t pc);
 /* The bounds of the function at pc, as the tables have them. Parts that the compiler moved away are functions
  * of their own. */
 bool gort__unwind_function(uintptr_t pc, struct gort__range *function);
-/* The registers of a frame, by the numbers that the tables use. */
-#if defined(__x86_64__)
-enum { GORT__FRAME_REGS = 17, GORT__FRAME_FP = 6, GORT__FRAME_SP = 7, GORT__FRAME_RETURN = 16 };
-#else
-enum { GORT__FRAME_REGS = 33, GORT__FRAME_FP = 29, GORT__FRAME_SP = 31, GORT__FRAME_RETURN = 30 };
-#endif
-struct gort__frame {
-    uintptr_t reg[GORT__FRAME_REGS];
-    uintptr_t pc;
-    bool called; /* pc follows a call */
-};
-/* The registers that a signal met, or that getcontext has stored. */
-void gort__unwind_begin(const void *context, struct gort__frame *f);
-/* The caller of f, whose stack can be read from its stack pointer up to top. 1: there; 0: f is the first
- * function of its stack; 2: it reaches beyond top; -1: nobody can tell. */
-int gort__unwind_step(struct gort__frame *f, uintptr_t top);
 /* Calls fn with the return address of each frame above the place that the signal met, until fn returns true.
  * Returns true if fn did. The stack can be read up to top. *reached is how far the walk came: top when
  * nothing is left to look at. */

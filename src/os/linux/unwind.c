@@ -22,18 +22,23 @@
 #define FRAMES 100                 /* an allocator that is further up than so many is not seen */
 #define LARGE  UINT64_C(0x4000000) /* bytes: larger frames are mistakes in the tables */
 
-#define REGS   GORT__FRAME_REGS
-#define SP     GORT__FRAME_SP
-#define RETURN GORT__FRAME_RETURN
-#define frame  gort__frame
+#if defined(__x86_64__)
+enum { REGS = 17, SP = 7, RETURN = 16 };
+#else
+enum { REGS = 33, SP = 31, RETURN = 30 };
+#endif
 
-/* Where the caller's value of a register is. INDIRECT: at the value of register `via` plus at. */
-enum { SAME, SAVED, INDIRECT, UNDEFINED, UNKNOWN };
+struct frame {
+    uintptr_t reg[REGS];
+    uintptr_t pc;
+    bool called; /* pc follows a call */
+};
+
+enum { SAME, SAVED, UNDEFINED, UNKNOWN }; /* where the caller's value of a register is */
 struct rules {
-    uint64_t base; /* the frame's upper end is this register plus offset, */
+    uint64_t base; /* the frame's upper end is this register plus offset */
     int64_t offset;
-    bool through; /* or what lies in memory there */
-    uint8_t how[REGS], via[REGS];
+    uint8_t how[REGS];
     int64_t at[REGS]; /* SAVED: from the frame's upper end */
     bool unknown;     /* the frame's upper end is */
 };
@@ -266,30 +271,11 @@ static void set_rule(struct rules *r, uint64_t reg, uint8_t how, int64_t at)
     }
 }
 
-/*
- * The two expressions that compilers write for functions that align their stack: where the stack ended is
- * kept in a register or in the frame. breg with an offset, then perhaps a dereference. False: another one.
- */
-static GORT__RAW bool read_expression(const uint8_t **at, uint64_t *reg, int64_t *offset, bool *through)
-{
-    uint64_t bytes = uleb(at);
-    const uint8_t *p = *at, *end = p + bytes;
-    *at = end;
-    if (!bytes || *p < 0x70 || *p > 0x8f)
-        return false;
-    *reg = *p++ - 0x70u;
-    *offset = sleb(&p);
-    *through = p < end && *p == 0x06;
-    return p + *through == end && *reg < REGS;
-}
-
 /* One of the instructions that have no operand in their first byte, and change rules. False: an unusual
  * one. */
 static GORT__RAW bool change_rule(uint8_t op, const uint8_t **at, const struct entry *e, struct rules *r)
 {
-    uint64_t reg, via;
-    int64_t offset;
-    bool through;
+    uint64_t reg;
     switch (op) {
     case 0x00: /* nop */
     case 0x2d: /* the return address is signed from here on, or no more: GORT__CODE_ADDRESS */
@@ -307,7 +293,7 @@ static GORT__RAW bool change_rule(uint8_t op, const uint8_t **at, const struct e
     case 0x0c: /* def_cfa */
         r->base = uleb(at);
         r->offset = (int64_t)uleb(at);
-        r->unknown = r->through = false;
+        r->unknown = false;
         return true;
     case 0x0d: /* def_cfa_register */
         r->base = uleb(at);
@@ -316,16 +302,11 @@ static GORT__RAW bool change_rule(uint8_t op, const uint8_t **at, const struct e
         r->offset = (int64_t)uleb(at);
         return true;
     case 0x0f: /* def_cfa_expression */
-        r->unknown = !read_expression(at, &r->base, &r->offset, &r->through);
+        r->unknown = true;
+        reg = uleb(at);
+        *at += reg;
         return true;
     case 0x10: /* expression */
-        reg = uleb(at);
-        if (read_expression(at, &via, &offset, &through) && !through && reg < REGS) {
-            set_rule(r, reg, INDIRECT, offset);
-            r->via[reg] = (uint8_t)via;
-        } else
-            set_rule(r, reg, UNKNOWN, 0);
-        return true;
     case 0x16: /* val_expression */
         set_rule(r, uleb(at), UNKNOWN, 0);
         reg = uleb(at);
@@ -338,7 +319,7 @@ static GORT__RAW bool change_rule(uint8_t op, const uint8_t **at, const struct e
     case 0x12: /* def_cfa_sf */
         r->base = uleb(at);
         r->offset = sleb(at) * e->data_unit;
-        r->unknown = r->through = false;
+        r->unknown = false;
         return true;
     case 0x13: /* def_cfa_offset_sf */
         r->offset = sleb(at) * e->data_unit;
@@ -366,10 +347,8 @@ static GORT__RAW bool run(const uint8_t *at, const uint8_t *end, const struct en
             set_rule(r, low, SAVED, (int64_t)uleb(&at) * e->data_unit);
         else if (op >> 6 == 3 || op == 0x06) { /* restore, restore_extended */
             reg = op == 0x06 ? uleb(&at) : low;
-            if (initial && reg < REGS) {
+            if (initial && reg < REGS)
                 set_rule(r, reg, initial->how[reg], initial->at[reg]);
-                r->via[reg] = initial->via[reg];
-            }
         } else if (op == 0x02)
             step = *at++;
         else if (op == 0x03) {
@@ -397,33 +376,24 @@ static GORT__RAW bool run(const uint8_t *at, const uint8_t *end, const struct en
 
 /* --- walking ---------------------------------------------------------------------------------- */
 
-void gort__unwind_begin(const void *context, struct gort__frame *f)
+static void begin(const struct gort__os_signal *s, struct frame *f)
 {
-    const ucontext_t *uc = context;
-    *f = (struct frame){.called = false};
+    const ucontext_t *uc = s->context;
+    *f = (struct frame){.pc = s->pc};
 #if defined(__x86_64__)
     static const uint8_t order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
                                     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
     for (int i = 0; i < 16; i++)
         f->reg[i] = (uintptr_t)uc->uc_mcontext.gregs[order[i]];
-    f->pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
 #else
     for (int i = 0; i < 31; i++)
         f->reg[i] = uc->uc_mcontext.regs[i];
     f->reg[SP] = uc->uc_mcontext.sp;
-    f->pc = uc->uc_mcontext.pc;
 #endif
 }
 
-static GORT__RAW bool read_word(uintptr_t at, uintptr_t from, uintptr_t to, uintptr_t *word)
-{
-    if (at < from || at % 8 || to < 8 || at > to - 8)
-        return false;
-    *word = *(const uintptr_t *)at;
-    return true;
-}
-
-int gort__unwind_step(struct gort__frame *f, uintptr_t top)
+/* The caller of f. 1: there; 0: f is the last, or reaches beyond top; -1: nobody can tell. */
+static GORT__RAW int step(struct frame *f, uintptr_t top)
 {
     struct entry e;
     struct rules initial = {0}, r;
@@ -451,24 +421,22 @@ int gort__unwind_step(struct gort__frame *f, uintptr_t top)
     if (r.unknown || r.base >= REGS)
         return -1;
     uintptr_t end = f->reg[r.base] + (uintptr_t)r.offset;
-    if (r.through && !read_word(end, sp, top, &end))
-        return -1;
     if (end > top && end - top < LARGE)
-        return 2;
+        return 0;
     if (end < sp || end > top || (f->called && end == sp))
         return -1;
     for (int i = 0; i < REGS; i++) {
-        uintptr_t from = r.how[i] == INDIRECT ? f->reg[r.via[i]] + (uintptr_t)r.at[i]
-                                              : end + (uintptr_t)r.at[i];
+        uintptr_t from = end + (uintptr_t)r.at[i];
         if (r.how[i] == SAME)
             continue;
-        if ((r.how[i] != SAVED && r.how[i] != INDIRECT) || !read_word(from, sp, end, &up.reg[i]))
+        if (r.how[i] != SAVED || from < sp || from + 8 > end || from % 8)
             return -1;
+        up.reg[i] = *(const uintptr_t *)from;
     }
     up.reg[SP] = end;
     up.pc = up.reg[RETURN] & GORT__CODE_ADDRESS;
     up.called = true;
-    if (!gort__code_after_call(up.pc) && !gort__code_is_trampoline(up.pc))
+    if (!gort__code_after_call(up.pc))
         return -1;
     *f = up;
     return 1;
@@ -478,13 +446,13 @@ bool gort__unwind_walk(const struct gort__os_signal *s, uintptr_t top, bool (*fn
                        uintptr_t *reached)
 {
     struct frame f;
-    gort__unwind_begin(s->context, &f);
+    begin(s, &f);
     *reached = f.reg[SP];
     for (int i = 0; i < FRAMES; i++) {
-        int found = gort__unwind_step(&f, top);
+        int found = step(&f, top);
         if (found < 0)
             return false;
-        if (found != 1)
+        if (found == 0)
             break;
         if (fn(f.pc))
             return true;

@@ -32,7 +32,6 @@ enum kind {
     COUNT,  /* 0 .. a day of milliseconds, into an int */
     ON_OFF, /* "on" clears a bool, "off" sets it */
     FATAL,  /* "fatal" sets a bool, "wait" clears it */
-    SIGNAL, /* a signal that gort can use, into an int */
     SEED,   /* 64 bits, decimal or 0x...: fuzz_seed, and fuzz with it */
 };
 
@@ -47,7 +46,6 @@ static const struct {
     {"schedfuzz", SEED, offsetof(struct gort__conf, fuzz_seed)},
     {"idle", COUNT, offsetof(struct gort__conf, idle_ms)},
     {"limits", COUNT, offsetof(struct gort__conf, limits_ms)},
-    {"dump", SIGNAL, offsetof(struct gort__conf, dump_signal)},
     {"threads", FATAL, offsetof(struct gort__conf, threads_fatal)},
     {"stackcensus", SWITCH, offsetof(struct gort__conf, stackcensus)},
     {"noguard", SWITCH, offsetof(struct gort__conf, noguard)},
@@ -64,7 +62,6 @@ static const char *const wanted[] = {
     [COUNT] = "is not a number of milliseconds from 0 to 86400000",
     [ON_OFF] = "is not on or off",
     [FATAL] = "is not fatal or wait",
-    [SIGNAL] = "is not a signal that gort can use",
     [SEED] = "is not a number of 64 bits",
 };
 
@@ -89,7 +86,6 @@ int gort__conf_load(struct gort__conf *out, const gort_config *user)
     struct gort__conf c = {
         .stack_size = GORT_CONF_STACK,
         .signal = SIGURG,
-        .dump_signal = SIGQUIT,
         .max_threads = GORT_CONF_MAX_THREADS,
         .idle_ms = GORT_CONF_IDLE_MS,
         .limits_ms = GORT_CONF_LIMITS_MS,
@@ -284,11 +280,6 @@ static bool set_switch(struct gort__conf *c, enum kind kind, size_t at, const ch
         if (!fatal && !is(text, len, "wait"))
             return false;
         *(bool *)field = fatal;
-        return true;
-    case SIGNAL:
-        if (!signal_value(text, len, &v))
-            return false;
-        *(int *)(void *)field = (int)v;
         return true;
     case SEED:
         hex = len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';

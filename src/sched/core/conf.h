@@ -24,7 +24,6 @@ struct gort__conf {
     bool maxprocs_set;  /* somebody asked for it, so it does not follow the machine's limits; atomic */
     size_t stack_size;  /* GORT_CONF_STACK_MIN .. GORT_CONF_STACK_MAX, not rounded */
     int signal;         /* the one that preempts */
-    int dump_signal;    /* the one that dumps */
     int max_threads;    /* at least 1 */
     uint64_t fuzz_seed; /* with fuzz */
     bool fuzz;          /* choices of the scheduler are made at random */

@@ -100,11 +100,9 @@ struct gort__extra {
 
 struct gort__g {
     /* What a switch and a queue touch. */
-    struct gort__ctx
-        ctx; /* where it goes on; valid while it is not running; pc NULL: has not run yet, and sp is no sp, but fp tells
-                where it was started (observe/stacks.c) */
-    /* Next in the queue or list that holds it; while it waits: since when (gort__g_waits). */
-    struct gort__g *link;
+    /* Where it goes on; valid while it is not running; pc NULL: has not run yet, and sp is no sp. */
+    struct gort__ctx ctx;
+    struct gort__g *link;      /* next in the queue or list that holds it */
     uint8_t state;             /* enum gort__gstate; atomic, written by the owner */
     uint8_t reason;            /* enum gort__reason; atomic, written by the owner */
     uint16_t flags;            /* enum gort__gflag; atomic, written by the owner */
@@ -188,20 +186,6 @@ static inline void gort__g_edge(const struct gort__g *g)
 {
     if (GORT_TSAN_EDGES)
         (void)gort__load(&g->state, ACQUIRE); /* pairs with gort__g_set */
-}
-/* Begins to wait. `since` costs nothing to know, but may be some 10 ms too early; dumps show it. */
-static inline void gort__g_waits(struct gort__g *g, enum gort__reason reason, int64_t since)
-{
-    gort__store(&g->reason, (uint8_t)reason, RELAXED);
-    g->link = (struct gort__g *)(intptr_t)since;
-    gort__g_set(g, GORT_G_WAITING);
-}
-
-/* What it is about to wait for, for dumps: what that is depends on the reason (observe/object.c). In a word
- * that it has done with. */
-static inline void gort__g_waits_for(struct gort__g *g, const void *object)
-{
-    g->arg[2] = (uintptr_t)object;
 }
 const char *gort__state_name(enum gort__gstate s);
 const char *gort__state_reason_name(enum gort__reason r);

@@ -71,8 +71,8 @@ struct gort__cpu_stall {
 };
 
 /*
- * M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. A field is
- * owned by the thread, and a struct belongs to the file that its comment names, unless it says otherwise.
+ * M: an OS thread that runs Gs; or a plain thread that called gort, which runs only its own g0. A field is owned by the
+ * thread, and a struct belongs to the file that its comment names, unless it says otherwise.
  */
 struct gort__m {
     /* Touched by every call. */
@@ -121,8 +121,7 @@ struct gort__m {
     } end;
     struct {               /* preempt.c, for the thread but for what is atomic */
         char *chaining;    /* it calls the program's own handler: from this frame */
-        void *met_sp;      /* from here on its stack is as the signal met it; valid with in_handler, */
-        void *met;         /* and the registers, as the kernel stored them; atomic */
+        void *met_sp;      /* from here on its stack is as the signal met it; valid with in_handler */
         bool in_handler;   /* waits in the signal handler; atomic */
         bool in_libc;      /* what the handler interrupted may hold locks of libc */
         bool masked;       /* sysmon has found that it blocks our signal; atomic */
@@ -130,8 +129,8 @@ struct gort__m {
         uint8_t deferrals; /* how often the handler has let the goroutine leave libc */
     } preempt;
     struct { /* world.c */
-        /* Its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes; NULL: it
-         * moves; atomic. */
+        /* Its stack pointer while it sleeps, with all registers on the stack, plus 1 while it wakes; NULL: it moves;
+         * atomic. */
         void *parked_sp;
         char *hi; /* the upper end of the thread's own stack, as far as we use it */
         struct gort__os_altstack old_alt;

@@ -2,8 +2,7 @@
 /*
  * note.c - the futex on which an M sleeps, and how it is woken.
  *
- * Why: one word for each M, so that exactly the one that is meant wakes. An M that sleeps in the poller is
- * woken by a kick.
+ * Why: one word for each M, so that exactly the one that is meant wakes. An M that sleeps in the poller is woken by a kick.
  * Invariants: each wake ends one sleep, also one that has not begun yet.
  * Threads: sleep by the M for itself; wake by any.
  */
@@ -30,8 +29,6 @@ bool gort__note_sleep_until(struct gort__m *m, int64_t deadline)
         }
     if (woken)
         gort__xchg(&m->note, NOTE_NONE, ACQUIRE); /* pairs with gort__note_wake */
-    if (asleep && gort__load(&gort__sched.sysmon.state, RELAXED) >= GORT_MON_IDLE)
-        gort__store(&gort__sched.coarse, gort__os_now(), RELAXED); /* sysmon does not look */
     gort__hooks.life.retract_sp(m);
     return woken;
 }

@@ -35,7 +35,8 @@ struct gort__m *gort__park(gort__commit commit, void *arg, enum gort__reason rea
 {
     struct gort__m *m = gort__m_self();
     struct gort__g *g = m->g;
-    gort__g_waits(g, reason, gort__sched_coarse());
+    gort__store(&g->reason, (uint8_t)reason, RELAXED);
+    gort__g_set(g, GORT_G_WAITING);
     if (GORT_UNLIKELY(g->flags & GORT_G_THREAD))
         return park_thread(m, commit, arg);
     m->commit.fn = commit;

@@ -28,7 +28,8 @@ static GORT_ALWAYS_INLINE struct gort__m *gort__park_early(struct gort__m *m, go
     struct gort__g *g = m->g;
     if (GORT_UNLIKELY(!gort__sched_alone() || (g->flags & GORT_G_CHECKED)))
         return gort__park(commit, arg, reason);
-    gort__g_waits(g, reason, gort__sched_coarse());
+    gort__store(&g->reason, (uint8_t)reason, RELAXED);
+    gort__g_set(g, GORT_G_WAITING);
     commit(g, arg);
     return gort__schedule_switch_away(m, g);
 }

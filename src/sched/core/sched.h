@@ -66,8 +66,7 @@ struct gort__sched {
         bool used;       /* wake-ups could wait since sysmon last looked; atomic */
         bool watched;    /* sysmon looks often enough for that; atomic */
     } defer;
-    int procs;      /* maxprocs now; atomic, written while the world is stopped */
-    int64_t coarse; /* the time when sysmon last looked, or an M woke while it did not; atomic */
+    int procs; /* maxprocs now; atomic, written while the world is stopped */
 
     /* Waiting for fds and timers: poller.c. */
     struct {
@@ -93,8 +92,8 @@ struct gort__sched {
         uint32_t n;       /* list.n; atomic */
         uint32_t passed;  /* how often others went before the first of them */
         uint32_t boost_n; /* a P was lost to a lock's sleep: so many of them go first; atomic */
-        /* CPU time that goroutines have used until they were preempted, ns; atomic (cputime.c). */
-        int64_t cpu;
+        int64_t
+            cpu; /* CPU time that goroutines have used until they were preempted, ns; atomic (cputime.c) */
         int64_t admitted_at; /* its value when a G was last started in spite of many preempted ones; atomic */
     } preempted;
     struct {               /* tight.c: no more threads */
@@ -185,12 +184,6 @@ static inline bool gort__sched_alone(void)
 static inline uint64_t gort__sched_run(void)
 {
     return gort__load(&gort__sched.run, RELAXED);
-}
-
-/* Roughly the time, for dumps: may be some 10 ms too early, and costs a load. */
-static inline int64_t gort__sched_coarse(void)
-{
-    return gort__load(&gort__sched.coarse, RELAXED);
 }
 
 #endif

@@ -16,26 +16,21 @@
 #include "sched/core/san.h"
 #include "sched/core/core.h"
 
-static GORT_ALWAYS_INLINE int go(const gort_attr *attr, void (*fn)(void *), void *arg, const void *site)
+int gort_go(void (*fn)(void *), void *arg)
+{
+    return gort_go_with(NULL, fn, arg);
+}
+
+int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
 {
     GORT_NEED("gort_go", "function", fn);
     struct gort__m *m = gort__enter();
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
     uintptr_t word = (uintptr_t)arg;
-    int err = gort__spawn(m, attr, (void (*)(void))fn, &word, 1, site);
+    int err = gort__spawn(m, attr, (void (*)(void))fn, &word, 1);
     gort__leave(m);
     return err;
-}
-
-int gort_go(void (*fn)(void *), void *arg)
-{
-    return go(NULL, fn, arg, __builtin_return_address(0));
-}
-
-int gort_go_with(const gort_attr *attr, void (*fn)(void *), void *arg)
-{
-    return go(attr, fn, arg, __builtin_return_address(0));
 }
 
 int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
@@ -54,7 +49,7 @@ int gort_go_copy(void (*fn)(void *), const void *arg, size_t len)
         if (len)
             memcpy(copy, arg, len);
         uintptr_t args[2] = {(uintptr_t)copy, size};
-        err = gort__spawn_owning(m, (void (*)(void))fn, args, __builtin_return_address(0));
+        err = gort__spawn_owning(m, (void (*)(void))fn, args);
         if (err)
             gort__argmem_put(copy, size);
     }

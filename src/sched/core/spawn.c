@@ -82,17 +82,14 @@ static GORT_NOINLINE bool inherit(const struct gort__g *from, struct gort__g *g)
     return true;
 }
 
-/* A record with its function and its first words. site: where the program starts it, NULL: gort does. NULL:
- * no memory. */
-static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
-                                      const void *site)
+/* A record with its function and its first words. NULL: no memory. */
+static inline struct gort__g *prepare(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs)
 {
     struct gort__g *g = gort__g_new(m->p);
     if (GORT_UNLIKELY(!g))
         return NULL;
     gort__check(g->state == GORT_G_IDLE && !g->extra);
     g->ctx.pc = NULL;
-    g->ctx.fp = (void *)(uintptr_t)site; /* arch_make moves it to the stack */
     gort__store(&g->flags, (uint16_t)(nargs > 1 ? GORT_G_WORDS : 0), RELAXED);
     gort__store(&g->stack, NULL, RELAXED);
     g->err = 0;
@@ -129,10 +126,9 @@ static inline void publish(struct gort__m *m, struct gort__g *g)
     gort__local_put_next(p, g);
 }
 
-int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs,
-                const void *site)
+int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs)
 {
-    struct gort__g *g = prepare(m, fn, args, nargs, site);
+    struct gort__g *g = prepare(m, fn, args, nargs);
     if (GORT_UNLIKELY(!g))
         return -ENOMEM;
     if (GORT_UNLIKELY(attr != NULL)) {
@@ -148,9 +144,9 @@ int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), cons
 }
 
 int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
-                        void (*done)(void *), void *done_arg, const void *site)
+                        void (*done)(void *), void *done_arg)
 {
-    struct gort__g *g = prepare(m, fn, args, nargs, site);
+    struct gort__g *g = prepare(m, fn, args, nargs);
     if (!g)
         return -ENOMEM;
     g->arg[3] = (uintptr_t)done;
@@ -160,9 +156,9 @@ int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *ar
     return 0;
 }
 
-int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], const void *site)
+int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2])
 {
-    struct gort__g *g = prepare(m, fn, args, 2, site);
+    struct gort__g *g = prepare(m, fn, args, 2);
     if (!g)
         return -ENOMEM;
     gort__g_flag_on(g, GORT_G_COPY | GORT_G_CLEANUP);
@@ -174,7 +170,7 @@ struct gort__g *gort__spawn_parked(struct gort__m *m, void (*fn)(void), uintptr_
                                    enum gort__reason reason)
 {
     struct gort__sched *s = &gort__sched;
-    struct gort__g *g = prepare(m, fn, &arg, 1, NULL);
+    struct gort__g *g = prepare(m, fn, &arg, 1);
     if (!g)
         return NULL;
     gort__store(&g->reason, (uint8_t)reason, RELAXED);
@@ -198,7 +194,7 @@ int gort_priv_go(void (*fn)(void), int nargs, uintptr_t a0, uintptr_t a1, uintpt
     if (GORT_UNLIKELY(!m))
         return -ESRCH;
     uintptr_t args[6] = {a0, a1, a2, a3, a4, a5};
-    int err = gort__spawn(m, NULL, fn, args, nargs, __builtin_return_address(0));
+    int err = gort__spawn(m, NULL, fn, args, nargs);
     gort__leave(m);
     return err;
 }

@@ -11,17 +11,15 @@
 
 struct gort__m;
 
-/* Starts a goroutine on behalf of m. site: the return address of the program's call, for dumps; NULL: gort
- * starts it. 0 or -errno. Inside. */
-int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs,
-                const void *site);
+/* Starts a goroutine on behalf of m. 0 or -errno. Inside. */
+int gort__spawn(struct gort__m *m, const gort_attr *attr, void (*fn)(void), const uintptr_t *args, int nargs);
 /* The same with up to three words, and done(done_arg) is called (outside) when the goroutine ends, however it
  * does. */
 int gort__spawn_finally(struct gort__m *m, void (*fn)(void), const uintptr_t *args, int nargs,
-                        void (*done)(void *), void *done_arg, const void *site);
+                        void (*done)(void *), void *done_arg);
 /* The same with two words, of which the first is a block (gort__argmem_get of args[1] bytes) that lives until
  * fn returns. */
-int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2], const void *site);
+int gort__spawn_owning(struct gort__m *m, void (*fn)(void), const uintptr_t args[2]);
 /* One that has not run and waits: it begins when it is readied, which somebody must do. NULL: no memory.
  * Inside. */
 struct gort__g *gort__spawn_parked(struct gort__m *m, void (*fn)(void), uintptr_t arg,

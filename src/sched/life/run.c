@@ -43,28 +43,12 @@ static struct {
 
 static bool has_quit; /* the handler is ours */
 
-/* SIGQUIT ends the program, as in Go; another one that was chosen for dumps does not. */
 static void on_quit(int signo)
 {
-    if (signo == SIGQUIT)
-        gort__warn("SIGQUIT: list of all goroutines");
-    else
-        gort__warn("signal %d: list of all goroutines", signo);
+    (void)signo;
+    gort__warn("SIGQUIT: list of all goroutines");
     gort_dump(2);
-    if (signo == SIGQUIT)
-        gort__os_exit_now(2);
-}
-
-/* Whoever started the program has switched it off: shells do that for what they start in the background. Said
- * once. */
-static void say_ignored(int signo)
-{
-    static bool said; /* one run at a time */
-    if (said || signo != SIGQUIT || !gort__os_signal_ignored(signo))
-        return;
-    said = true;
-    gort__warn("SIGQUIT is ignored, so it does not print the goroutines; "
-               "GORT_DEBUG=dump=SIGUSR1 chooses another signal");
+    gort__os_exit_now(2);
 }
 
 /*
@@ -167,7 +151,6 @@ static int start(void)
     gort__argmem_init();
     gort__store(&s->fuzz, s->conf.fuzz, RELAXED); /* plain threads outside of runs look at it, too */
     s->main.started_at = gort__os_now();
-    gort__store(&s->coarse, s->main.started_at, RELAXED);
     gort__arch_fp = gort__arch_fp_read();
     int err = gort__netpoll_open();
     if (!err)
@@ -464,7 +447,7 @@ static void teardown(struct gort__m *former)
     gort__timer_forget();
     gort__poll_close();
     if (has_quit) /* after that, which puts back what the program caught on top of it */
-        gort__os_signal_give_back(gort__sched.conf.dump_signal, on_quit);
+        gort__os_signal_give_back(SIGQUIT, on_quit);
     void (*at_end)(void) = gort__load(&gort__run_at_end, ACQUIRE); /* pairs with whoever set it */
     if (at_end)
         at_end();
@@ -533,9 +516,7 @@ int gort_run_with(const gort_config *config, int (*fn)(void *), void *arg)
     main_call.arg = arg;
     main_call.returned = false;
     struct gort__m *former = gort__m_self();
-    has_quit = gort__os_signal_take(s->conf.dump_signal, on_quit);
-    if (!has_quit)
-        say_ignored(s->conf.dump_signal);
+    has_quit = gort__os_signal_take(SIGQUIT, on_quit);
     gort__hooks.outer.overflow_init();
     err = start();
     if (!err) {

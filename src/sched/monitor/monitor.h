@@ -14,10 +14,7 @@ void gort__preempt_again(void);               /* installs the handler again if i
 void gort__preempt_thread(struct gort__m *m); /* an M's thread starts */
 void gort__preempt_thread_end(struct gort__m *m);
 int gort__preempt_signal(void); /* our signal's number in the current or last run, 0: there was none */
-/* Called in our signal's handler, on the thread that it met. NULL: nobody wants to look; atomic. */
-extern void (*gort__preempt_look)(struct gort__m *m, const struct gort__os_signal *s) GORT_HIDDEN;
-void gort__preempt_poke(struct gort__m *m);    /* the signal soon meets its thread, if that computes */
-bool gort__preempt_refused(struct gort__m *m); /* its thread blocks the signal. Reads a file */
+bool gort__preempt_refused(struct gort__m *m);          /* its thread blocks the signal. Reads a file */
 void gort__preempt_ask(struct gort__m *m, bool urgent); /* makes the thread look at its attention soon */
 void gort__preempt_freeze(struct gort__m *list);        /* the end of the run: who computes stops for good */
 

@@ -34,8 +34,6 @@
 #define POLITE_FOR        1000000 /* ns of CPU time between them */
 #define DEFERRALS_OFF_MAX 100     /* times, at the end of a run: one that keeps preemption off */
 
-void (*gort__preempt_look)(struct gort__m *m, const struct gort__os_signal *s);
-
 static int signo; /* of the current or last run; atomic: threads that a run left behind use it too */
 
 /* Stops for good. The record, the goroutine and its stack stay as they are. */
@@ -119,8 +117,7 @@ static void handle(struct gort__m *m, bool shadow, const struct gort__os_signal 
     m->preempt.deferrals = 0;
     /* Which holds registers. */
     m->preempt.met_sp = gort__load(&gort__os_force.no_altstack, RELAXED) ? s->context : (void *)s->sp;
-    gort__store(&m->preempt.met, s->context, RELAXED);
-    gort__store(&m->preempt.in_handler, true, RELEASE); /* pairs with observe/stacks.c */
+    gort__store(&m->preempt.in_handler, true, RELAXED);
     gort__store(&m->preempt.in_libc, in_libc, RELAXED);
     do {
         gort__store(&m->inside, 1, RELAXED);
@@ -160,12 +157,8 @@ static void on_signal(const struct gort__os_signal *s)
         gort__os_signal_chain(s);
         if (m)
             m->preempt.chaining = NULL;
-    } else if (m && !gort__sched.forked) { /* else it came too late: another thread has the number now */
-        typeof(gort__preempt_look) answer = gort__load(&gort__preempt_look, RELAXED);
-        if (answer)
-            answer(m, s);
+    } else if (m && !gort__sched.forked) /* else it came too late: another thread has the number now */
         handle(m, shadow, s);
-    }
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -198,14 +191,6 @@ void gort__preempt_ask(struct gort__m *m, bool urgent)
     if (!urgent && gort__os_thread_state(tid) == GORT__OS_TASK_SLEEPS)
         return; /* if nobody can tell (no /proc), a call that is cut short is better than no preemption */
     send_to(m, tid);
-}
-
-void gort__preempt_poke(struct gort__m *m)
-{
-    int tid = gort__load(&m->tid, RELAXED), timer = gort__load(&m->timer, RELAXED);
-    bool armed = timer >= 0 && gort__os_cpu_timer_arm(timer, 1);
-    if (tid && !armed && gort__os_thread_state(tid) == GORT__OS_TASK_RUNS)
-        send_to(m, tid);
 }
 
 int gort__preempt_start(void)

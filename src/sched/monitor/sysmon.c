@@ -101,8 +101,8 @@ static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
     return !used || w->asked || now - mon.taken_at < GORT_CALM;
 }
 
-/* What m->block_word was; marks the call that it is in, if any: a mark that is still there at the next look
- * tells that the call is. */
+/* What m->block_word was; marks the call that it is in, if any: a mark that is still there at the next look tells
+ * that the call is. */
 static uint32_t mark_call(struct gort__m *m)
 {
     uint32_t block = gort__load(&m->block_word, RELAXED), expected = block;
@@ -412,7 +412,6 @@ static void look_around(void)
          moved = false;
     bool world = gort__load(&s->world_word, RELAXED) & 1;
     gort__turn_rate(now, false);
-    gort__store(&s->coarse, now, RELAXED);
     if (!idle_p)
         see_to_events(now);
     else if (gort__timer_next() <= now - GORT_OVERDUE)

@@ -22,8 +22,8 @@
  * nobody could run what the timer wakes: then whoever releases a P looks whether the sleeper sleeps too long
  * (gort__poller_wanted again, same fences with idle_count).
  *
- * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__note_wake kicks it), or takes
- * an idle P itself when something is due; without an idle P it fires what is due all the same, for the global
+ * Leaving. The poll owner leaves when it is handed a P like any idle M (gort__note_wake kicks it), or takes an
+ * idle P itself when something is due; without an idle P it fires what is due all the same, for the global
  * queue. It stores poll.until = 0, then, after a full fence, looks whether there is still something to wait
  * for: if it does not come back at once, it wakes an M for the poller, if there is an idle P.
  *
@@ -32,8 +32,8 @@
  * these timers come up to that much late, never early; where few timers are pending none is delayed. The
  * owner announces COALESCED then instead of a time: each M that goes idle meanwhile sees that timers are due
  * before the owner wakes, and would kick it. No timer can be lost by that, since the owner sleeps no longer
- * than GORT_COALESCE_EVERY whatever is set. Nor does it wake another M for the poller: it will be back soon,
- * and if it is not, sysmon fires what is due.
+ * than GORT_COALESCE_EVERY whatever is set. Nor does it wake another M for the poller: it will be back soon, and
+ * if it is not, sysmon fires what is due.
  *
  * When all Ps are busy their own looks (every 61st pick) fire timers, unless a goroutine computes without a
  * call: then sysmon does.
@@ -157,7 +157,6 @@ static bool sleep_in_poller(struct gort__m *m, struct gort__glist *got)
         work = got->n || gort__timer_next() <= now;
         again = again && !work;
         gort__store(&s->poll.woke_at, now, RELAXED);
-        gort__store(&s->coarse, now, RELAXED);
     }
     gort__xchg(&s->poll.until, 0, SEQ_CST); /* pairs with gort__poller_notice */
     gort__arch_fence_after_rmw();
@@ -181,8 +180,8 @@ static void leave(struct gort__m *m, bool work)
         p = work ? gort__p_idle_get_locked() : NULL;
         if (p) {
             gort__p_take(m, p);
-            /* It has something in hand: no deadlock before it has seen to that. */
-        } else if (!m->handoff.counted_no_p) {
+        } else if (
+            !m->handoff.counted_no_p) { /* it has something in hand: no deadlock before it has seen to that */
             m->handoff.counted_no_p = true;
             s->ms.without_p++;
         }

@@ -76,7 +76,6 @@ int gort__wait_shared_park(struct gort__m **m, const struct gort__wait *how)
             a.deadline = g->scope->deadline;
     }
     g->wait_slot = NULL;
-    gort__g_waits_for(g, how->object);
     *m = gort__park(commit_arm, &a, how->reason);
     /* A peer had the lock, so the commit was done with the alarm. Anybody else may have been faster than the
      * commit: having the lock now means that it is done. */
@@ -123,7 +122,6 @@ int gort__wait_alone(struct gort__m **m, int64_t deadline, enum gort__reason rea
     struct nap nap = {deadline, -ETIMEDOUT};
     if (((*m)->g->flags & (GORT_G_THREAD | GORT_G_CONTEXT)) || deadline == GORT_FOREVER)
         return wait_alone_shared(m, deadline, reason);
-    gort__g_waits_for((*m)->g, (void *)(intptr_t)deadline);
     *m = gort__park(commit_nap, &nap, reason);
     return nap.err;
 }
@@ -163,7 +161,6 @@ int gort__wait(struct gort__m **m, const struct gort__wait *how, struct gort__wa
                struct gort__waiter *w)
 {
     if (GORT_LIKELY(!w->needs_claim)) {
-        gort__g_waits_for((*m)->g, how->object);
         *m = gort__park(commit_unlock, (void *)(uintptr_t)how, how->reason);
         return w->result;
     }
