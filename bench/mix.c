@@ -45,7 +45,7 @@ static struct {
 static atomic_bool stop;
 static atomic_long units, calls, pair_rounds[2];
 static atomic_int threads_most;
-static int64_t *oom_list; /* of the ticker, or of the client's pings, ns */
+static int64_t *late; /* of the ticker, or of the client's pings, ns */
 static int late_n;
 static double unit_us;
 

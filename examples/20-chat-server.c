@@ -18,7 +18,7 @@
 
 enum { LINE = 512, GUESTS = 100 };
 
-static int64_t deadline = 30 * GORT_SEC; /* for a name */
+static int64_t patience = 30 * GORT_SEC; /* for a name */
 static gort_mutex lock;
 static gort_chan *guests[GUESTS]; /* of lines; NULL: a free chair; guarded by lock */
 
@@ -65,7 +65,7 @@ static void speak(int fd)
     gort_reader in;
     gort_chan *hears = gort_chan_ref(gort_chan_new(LINE, 64)); /* one for each of us */
     gort_reader_init(&in, fd, room, sizeof room);
-    in.deadline = gort_in(deadline);
+    in.deadline = gort_in(patience);
     gort_set_keepalive(fd, 60 * GORT_SEC);
     if (!hears || gort_reader_line(&in, &line, &len) != 1 || GORT_GO(hear, fd, hears) < 0) {
         gort_chan_unref(hears);
@@ -111,6 +111,6 @@ static int serve(void *port)
 int main(int argc, char **argv)
 {
     if (argc > 2)
-        deadline = (int64_t)(strtod(argv[2], NULL) * (double)GORT_SEC);
+        patience = (int64_t)(strtod(argv[2], NULL) * (double)GORT_SEC);
     return gort_run(serve, argc > 1 ? argv[1] : "0");
 }

@@ -3,7 +3,7 @@
  * fds.c - sockets, pipes, files, children, signals and names, when the kernel refuses.
  * Build: faults
  * Covers: src/io/fd.c src/io/rw.c src/io/file.c src/io/ready.c src/io/process.c src/io/signal.c src/io/dns.c
- * Covers: src/io/dial.c src/io/listen.c
+ * Covers: src/io/dial.c src/io/listen.c src/observe/stats.c src/observe/metrics.c
  *
  * trial.h tells what must hold.
  */
@@ -205,6 +205,26 @@ FAULTS(files)
     return n < 0 ? (int)n : 0;
 }
 
+FAULTS(stats)
+{
+    static char text[32768];
+    gort_stats now = {.size = sizeof now};
+    gort_stats_proc procs[2];
+    char path[] = "/tmp/gort-fault-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK_GE(fd, 0);
+    unlink(path);
+    CHECK_EQ(gort_stats_get(&now), 0);
+    CHECK_EQ(now.goroutines, 1);
+    CHECK_GE(gort_histogram_quantile(&now.latency, 1), 0);
+    CHECK_GT(gort_histogram_edge(0), 0);
+    CHECK_GE(gort_stats_procs(procs, 2), 1);
+    CHECK_GT(gort_stats_text(text, sizeof text, GORT_STATS_PROMETHEUS), 0);
+    int err = gort_stats_write(fd, GORT_STATS_OPENMETRICS);
+    gort_close(fd);
+    return err;
+}
+
 static void poke(void *arg)
 {
     gort_sleep(GORT_MS);
@@ -283,5 +303,5 @@ FAULTS(names)
 }
 
 NOTHING_LEAKS({"tcp", tcp, 50}, {"unix_sockets", unix_sockets, 50}, {"datagrams", datagrams, 100},
-              {"names", names, 10}, {"files", files, 100}, {"signals", signals, 20},
+              {"names", names, 10}, {"files", files, 100}, {"signals", signals, 20}, {"stats", stats, 60},
               {"processes", processes, 2}, {"lines", lines_through_a_pipe, 50})
