@@ -2,10 +2,10 @@
 /*
  * hist.h - histograms of times, with buckets of powers of two.
  *
- * Why: one that is twice as long is one bucket further, so 32 words tell nanoseconds from minutes, and finding the
- * bucket takes one instruction. The edges are part of the ABI (gort/stats.h).
- * Threads: add by one writer at a time (the owner, or under a lock); add_shared by anybody; readers at any time, who may
- * see a value in one of the words and not yet in the others.
+ * Why: one that is twice as long is one bucket further, so 32 words tell nanoseconds from minutes, and
+ * finding the bucket takes one instruction. The edges are part of the ABI (gort/stats.h).
+ * Threads: add by one writer at a time (the owner, or under a lock); add_shared by anybody; readers at any
+ * time, who may see a value in one of the words and not yet in the others.
  */
 #ifndef GORT_SRC_BASE_HIST_H
 #define GORT_SRC_BASE_HIST_H

@@ -2,10 +2,11 @@
 /*
  * metrics.c - what the scheduler counts, as text that Prometheus reads.
  *
- * Why: the names are those that Prometheus' client for Go gives to Go's runtime/metrics, with gort_ in place of go_, so
- * that dashboards made for Go need no more than that changed; what only gort has is called in the same way. Two
- * formats, because they contradict each other: a counter's family ends with _total in the older one, and must not in OpenMetrics.
- * No stdio, no allocation: the text comes out in pieces, into a buffer or to an fd.
+ * Why: the names are those that Prometheus' client for Go gives to Go's runtime/metrics, with gort_ in place
+ * of go_, so that dashboards made for Go need no more than that changed; what only gort has is called in the
+ * same way. Two formats, because they contradict each other: a counter's family ends with _total in the older
+ * one, and must not in OpenMetrics. No stdio, no allocation: the text comes out in pieces, into a buffer or
+ * to an fd.
  * Threads: any.
  */
 #include <errno.h>
@@ -87,8 +88,8 @@ static const struct row proc_rows[] = {
     {"sched_proc_steals", "Thefts of goroutines for a P.", COUNTER, offsetof(gort_stats_proc, steals)},
 };
 
-/* Where the text goes. With an fd the buffer is emptied whenever the next piece may not fit; without one what does not fit is
- * counted only. */
+/* Where the text goes. With an fd the buffer is emptied whenever the next piece may not fit; without one what
+ * does not fit is counted only. */
 struct out {
     char *buf;
     size_t size, len; /* len: of all of it without an fd, of what is in the buffer with one */

@@ -4,12 +4,14 @@
  *
  *     SCHED 1004ms: gomaxprocs=2 idleprocs=0 threads=3 spinningthreads=0 needspinning=0 idlethreads=0 runqueue=3 [ 5 9 ] schedticks=[ 211 198 ]
  *
- * With scheddetail=1 a line for each P, M and G follows. What Go counts and gort does not have is 0; status is Go's number.
+ * With scheddetail=1 a line for each P, M and G follows. What Go counts and gort does not have is 0; status
+ * is Go's number.
  *
- * Who prints: the supervisor. It sleeps on a futex until a time in any case, so a line costs one wake-up of a thread
- * that nobody waits for. sysmon was rejected: when it looks, and that it does not while all Ps are idle, decides how it
- * treats goroutines, so looking more often would change what is to be shown. It must not wait for whoever reads the
- * lines, because it creates threads: what the fd does not take at once is left out.
+ * Who prints: the supervisor. It sleeps on a futex until a time in any case, so a line costs one wake-up of a
+ * thread that nobody waits for. sysmon was rejected: when it looks, and that it does not while all Ps are
+ * idle, decides how it treats goroutines, so looking more often would change what is to be shown. It must not
+ * wait for whoever reads the lines, because it creates threads: what the fd does not take at once is left
+ * out.
  * Threads: by the supervisor. Threads are looked at with sched.lock held, a few at a time.
  */
 #include <string.h>

@@ -2,12 +2,13 @@
 /*
  * stats.c - what the scheduler counts, added up.
  *
- * Why: whoever does something counts it, with plain stores, in a place that nobody else writes: in its P (p.h), or,
- * where a lock is held anyway, in what the lock guards. Here the places are added up. That takes a look at each P and
- * each thread, never at each goroutine: runnable ones are as many as the queues are long, a goroutine that runs, or is in a call
- * that blocks, has a thread; the others wait. Retired Ps keep their counts, so nothing is lost when maxprocs changes.
- * Threads: any. The list of threads is walked with sched.lock held, which all who create threads or let them sleep wait for: 10,000
- * threads take some 100 us.
+ * Why: whoever does something counts it, with plain stores, in a place that nobody else writes: in its P
+ * (p.h), or, where a lock is held anyway, in what the lock guards. Here the places are added up. That takes a
+ * look at each P and each thread, never at each goroutine: runnable ones are as many as the queues are long,
+ * a goroutine that runs, or is in a call that blocks, has a thread; the others wait. Retired Ps keep their
+ * counts, so nothing is lost when maxprocs changes.
+ * Threads: any. The list of threads is walked with sched.lock held, which all who create threads or let them
+ * sleep wait for: 10,000 threads take some 100 us.
  */
 #include "observe/stats.h"
 

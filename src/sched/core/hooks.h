@@ -2,9 +2,10 @@
 /*
  * hooks.h - what lower rooms call of higher ones.
  *
- * Why: a search for work is above the queues, and what to do about a stopped world above both; but a goroutine that stops
- * asks for the one, and each entry may ask for the other. Such calls go through this table, by name. It is constant (wiring/hooks.c),
- * so it is there before the first run, and costs one load more than a call. Nothing that happens at every switch is in it.
+ * Why: a search for work is above the queues, and what to do about a stopped world above both; but a
+ * goroutine that stops asks for the one, and each entry may ask for the other. Such calls go through this
+ * table, by name. It is constant (wiring/hooks.c), so it is there before the first run, and costs one load
+ * more than a call. Nothing that happens at every switch is in it.
  */
 #ifndef GORT_SRC_SCHED_CORE_HOOKS_H
 #define GORT_SRC_SCHED_CORE_HOOKS_H

@@ -2,20 +2,21 @@
 /*
  * latency.c - how long goroutines wait between runnable and running, of a few of them.
  *
- * Why: a clock at each wake-up and each switch would cost more than the switch. Go looks at one of 8 goroutines, and
- * counts for each at every stop. Here nothing is added to the ways that are taken a million times a second: a
- * goroutine is chosen where something slow happens anyway, and what chooses it is a flag (GORT_G_TRACKED) among those
- * that waking and resuming test together in any case.
+ * Why: a clock at each wake-up and each switch would cost more than the switch. Go looks at one of 8
+ * goroutines, and counts for each at every stop. Here nothing is added to the ways that are taken a million
+ * times a second: a goroutine is chosen where something slow happens anyway, and what chooses it is a flag
+ * (GORT_G_TRACKED) among those that waking and resuming test together in any case.
  *
  *     chosen: at every 4th fair pick of a P (1 of 244) the one that yields or parks; of those that an M finds after a search 1 of 8,
  *             for their next wait; when numbers are drawn 1 of 256 new ones; 1 of 8 that plain threads start
  *
  * So a program that does little has 1 of 8 followed, one that does much enough of them.
- * The times since when they are runnable lie in a small table, by a hash of the record's address: a record has no room for one.
- * Two that want the same place, or a record that is used again meanwhile, lose a sample; 16 bits of the hash beside the time see
- * to it that none is taken for another one.
- * Invariants: (1) the flag is changed by who owns the record only, as all flags, or by its M while it is still on its stack: the
- * scavenger, which changes flags of parked goroutines, begins while no M is inside; (2) whoever runs one with the flag clears it.
+ * The times since when they are runnable lie in a small table, by a hash of the record's address: a record
+ * has no room for one. Two that want the same place, or a record that is used again meanwhile, lose a sample;
+ * 16 bits of the hash beside the time see to it that none is taken for another one.
+ * Invariants: (1) the flag is changed by who owns the record only, as all flags, or by its M while it is
+ * still on its stack: the scavenger, which changes flags of parked goroutines, begins while no M is inside;
+ * (2) whoever runs one with the flag clears it.
  * Threads: any, inside; end, fair and found by the M that holds p.
  */
 #include "sched/core/latency.h"

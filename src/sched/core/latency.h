@@ -5,13 +5,17 @@
 
 #include "sched/core/sched.h"
 
-/* g becomes runnable; it has GORT_G_TRACKED, or the caller sets that. By whoever makes it so, before it is queued. */
+/* g becomes runnable; it has GORT_G_TRACKED, or the caller sets that. By whoever makes it so, before it is
+ * queued. */
 void gort__latency_begin(struct gort__g *g);
-/* g, which the caller has taken from a queue and is about to run on p, has GORT_G_TRACKED: its wait is over. */
+/* g, which the caller has taken from a queue and is about to run on p, has GORT_G_TRACKED: its wait is
+ * over. */
 void gort__latency_end(struct gort__p *p, struct gort__g *g);
-/* A fair pick of p's M: the goroutine that stops for it may be one to follow. next NULL: it does not if it yields. */
+/* A fair pick of p's M: the goroutine that stops for it may be one to follow. next NULL: it does not if it
+ * yields. */
 void gort__latency_fair(struct gort__p *p, const struct gort__g *next);
-/* An M has looked for work and found g, which it runs now on p: ends its wait, and one of 8 is to be followed. */
+/* An M has looked for work and found g, which it runs now on p: ends its wait, and one of 8 is to be
+ * followed. */
 #define GORT_LATENCY_FOUND 8 /* a power of two */
 void gort__latency_follow(struct gort__p *p, struct gort__g *g);
 static inline void gort__latency_found(struct gort__p *p, struct gort__g *g)

@@ -101,8 +101,8 @@ static bool blocked(struct gort__watch *w, int tid, int64_t now, int64_t cpu)
     return !used || w->asked || now - mon.taken_at < GORT_CALM;
 }
 
-/* What m->block_word was; marks the call that it is in, if any: a mark that is still there at the next look tells
- * that the call is. */
+/* What m->block_word was; marks the call that it is in, if any: a mark that is still there at the next look
+ * tells that the call is. */
 static uint32_t mark_call(struct gort__m *m)
 {
     uint32_t block = gort__load(&m->block_word, RELAXED), expected = block;

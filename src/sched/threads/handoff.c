@@ -137,8 +137,8 @@ static bool wait_for_grant(struct gort__m *m, struct gort__g *g)
                 queued = m->handoff.waiting = true;
                 if (m->preempt
                         .in_handler) { /* in the middle of user code, as if preempted: it can take a P for a spare */
-                    m->handoff.boosted = (m->preempt.in_libc || s->preempted.boost_n) &&
-                                         !m->handoff.boosted; /* as in gort__handoff_preempt */
+                    /* As in gort__handoff_preempt. */
+                    m->handoff.boosted = (m->preempt.in_libc || s->preempted.boost_n) && !m->handoff.boosted;
                     gort__preempted_put_locked(g, m->handoff.boosted ? GORT_PLACE_SECOND : GORT_PLACE_LAST);
                 } else {
                     gort__queue_put_woken_locked(g); /* back from a blocking call: that is an event, too */
@@ -214,8 +214,8 @@ void gort__handoff_reacquire(struct gort__m *m)
         return;
     }
     gort__lock_release(&s->lock, GORT_RANK_SCHED);
-    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->handoff.waiting and the mark
-     * tell. */
+    /* Once in here it may be left by a signal handler's siglongjmp, and come again: m->handoff.waiting and
+     * the mark tell. */
     bool again = m->handoff.reacquiring, was_bound = again ? m->handoff.was_bound : bind(g, m);
     m->handoff.reacquiring = true;
     m->handoff.was_bound = was_bound;
